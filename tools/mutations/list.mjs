@@ -309,6 +309,27 @@ const WARDEN = [
     find: '// Launching took time; the program runs only if soft is still ahead.\n      this.#refuseUnlessWanted(request);',
     replace: '',
   },
+  {
+    name: 'warm-process-claimed-twice',
+    breaks: 'a warm process becomes the backend of one key',
+    file: 'apps/drone/src/warden/warden.ts',
+    find: 'this.#warm.delete(warmId);\n    return process;',
+    replace: 'return process;',
+  },
+  {
+    name: 'warm-process-outlives-its-agent',
+    breaks: 'a warm process ends with the command of its agent',
+    file: 'apps/drone/src/warden/warden.ts',
+    find: 'this.#launchingIds.clear();\n    this.coolAll();',
+    replace: 'this.#launchingIds.clear();',
+  },
+  {
+    name: 'ready-before-the-claim-is-taken',
+    breaks: 'nobody is sent to a warm process that has not taken its claim',
+    file: 'apps/drone/src/agent/backend-run.ts',
+    find: 'if (!notes.isReady && notes.claimFile !== undefined)',
+    replace: 'if (false)',
+  },
 ];
 
 const CONNECTING = [

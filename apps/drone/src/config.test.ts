@@ -47,6 +47,33 @@ function problemsOf(
   }
 }
 
+describe('warm processes in the configuration of a drone', () => {
+  const room = { command: 'node', warm: 2 };
+  const of = (programs: object, fields: object = {}): string[] =>
+    problemsOf(written({ droneId: 'd1', programs, ...fields }));
+
+  test('are allowed up to the capacity, of all programs together', () => {
+    expect(of({ room, other: room }, { capacity: 4 })).toEqual([]);
+    expect(of({ room, other: room }, { capacity: 3 })).toEqual([
+      expect.stringContaining(
+        'programs.room.warm, programs.other.warm: must together be at most the capacity, 3',
+      ),
+    ]);
+  });
+
+  test('are refused beyond instancesMax, with a fixed port, and of a container', () => {
+    expect(of({ room: { ...room, resources: { instancesMax: 1 } } })).toEqual([
+      expect.stringContaining('programs.room.warm: must be at most its instancesMax, 1'),
+    ]);
+    expect(of({ room: { ...room, port: 4_000 } })).toEqual([
+      expect.stringContaining('programs.room.warm: is not possible with a fixed port'),
+    ]);
+    expect(of({ room: { image: 'room:1', warm: 1 } })).toEqual([
+      expect.stringContaining('programs.room.warm: is not possible for a container'),
+    ]);
+  });
+});
+
 describe('the configuration of a drone', () => {
   test('has a default for everything that is not set', () => {
     const config = loadDroneConfig(

@@ -5,7 +5,7 @@
 import type { SpawnAction, TerminateAction } from '../../../libs/keys-core/src/kernel/drones.ts';
 import type { CommandConfig, DroneConfig } from '../../../apps/drone/src/config.ts';
 import { createBootClock } from '../../../libs/service-kit/src/clock.ts';
-import { commandWork } from '../../../apps/drone/src/agent/work.ts';
+import { commandWork, type Work } from '../../../apps/drone/src/agent/work.ts';
 import {
   SessionSuperseded,
   type ControllerLink,
@@ -17,6 +17,7 @@ import { RunBook } from '../../../apps/drone/src/agent/run-book.ts';
 import type { SeenBackend, SeenBackends } from '../../../apps/drone/src/agent/seen-backends.ts';
 import { WardenCommand } from '../../../apps/drone/src/agent/warden-command.ts';
 import type { WardenLink, WardenSource } from '../../../apps/drone/src/agent/warden-link.ts';
+import { WarmPool } from '../../../apps/drone/src/agent/warm-pool.ts';
 import type { Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';
 
@@ -38,6 +39,7 @@ export class AgentProcess {
   readonly #renewals: KeyRenewals;
   readonly #book: RunBook;
   readonly #command: WardenCommand;
+  readonly #pool: WarmPool;
   #commanding: Promise<void> = Promise.resolve();
   #takeActions: () => void = nothing;
 
@@ -52,34 +54,58 @@ export class AgentProcess {
       link,
       clock,
       log,
-      load: () => ({ backends: this.#book.size, engine: undefined, machine: undefined }),
+      load: () => ({ backends: this.#book.size, engine: undefined, machine: undefined, warm: [] }),
       onAction: (action) => void this.#act(action),
       readLog: () => Promise.reject(new Error('no controller asks')),
       takeUsage: () => undefined,
+      onDraining: nothing,
       onReplaced: () => this.#end(),
     });
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId });
+    const machine = {
+      log,
+      ports: anyPorts(),
+      lastOutput: () => Promise.resolve(undefined),
+      workOf,
+    };
+    this.#pool = new WarmPool({
+      ...machine,
+      config: CONFIG,
+      warden,
+      nowMs,
+      random: () => random.next(),
+      newId: () => random.uuid(),
+      runs: () => this.#book.all(),
+    });
     this.#book = new RunBook({
       config: CONFIG,
       seen: seenIn(seen),
       runContext: {
+        ...machine,
         warden,
         nowMs,
-        log,
         random: () => random.next(),
         host: '127.0.0.1',
-        ports: anyPorts(),
-        lastOutput: () => Promise.resolve(undefined),
-        workOf: () => commandWork(ROOM, PLACE, { inherited: {}, capacity: CONFIG.capacity }),
       },
+      reserve: (action) => this.#pool.reserve(action),
       reportContext: { link, session: this.#session, log, random: () => random.next() },
       clockId: () => this.#command.clockId,
       isStopping: () => false,
       onAdopted: nothing,
       onSpawned: (run) => this.#renewals.tick([run], nowMs()),
     });
-    this.#command = new WardenCommand({
+    this.#command = this.#commandOf(wardens, log);
+    clock.onTick((atMs) => {
+      this.#renewals.tick(this.#book.all(), atMs);
+      this.#command.tick(atMs);
+      this.#pool.tick(atMs);
+    });
+    void this.#command.take();
+  }
+
+  #commandOf(wardens: WardenSource, log: typeof QUIET): WardenCommand {
+    return new WardenCommand({
       wardens,
       log,
       examine: nothing,
@@ -93,15 +119,12 @@ export class AgentProcess {
       abandon: () => {
         this.#session.close();
         this.#book.abandonAll();
+        this.#pool.abandon();
       },
+      cooled: (end) => this.#pool.cooled(end),
       changed: (backend) => this.#book.observe(backend),
       onReplaced: () => this.#end(),
     });
-    clock.onTick((atMs) => {
-      this.#renewals.tick(this.#book.all(), atMs);
-      this.#command.tick(atMs);
-    });
-    void this.#command.take();
   }
 
   #openSession(clockId: string): void {
@@ -171,6 +194,10 @@ function anyPorts(): Ports {
   return ports as Ports;
 }
 
+function workOf(): Work {
+  return commandWork(ROOM, PLACE, { inherited: {}, capacity: CONFIG.capacity });
+}
+
 function nothing(): void {
   // What a machine would do here changes nothing for keys.
 }
@@ -193,6 +220,7 @@ const ROOM: CommandConfig = {
   memoryMax: '2g',
   pidsMax: 1_024,
   fileSizeMax: '16g',
+  warm: 1,
 };
 const PLACE = {
   user: null,

@@ -1,5 +1,4 @@
-import type { OwnedProcess } from '../../../apps/drone/src/warden/warden.ts';
-import type { StartRequest } from '../../../apps/drone/src/warden/protocol.ts';
+import type { WarmProcess } from '../../../apps/drone/src/warden/warden.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';
 
@@ -7,22 +6,28 @@ import type { World } from '../engine/world.ts';
 const KILL_MS_MAX = 30;
 
 /** A backend's processes: they stop after a while, or ignore the signal, and end when they are killed. */
-export class BackendProcess implements OwnedProcess {
+export class BackendProcess implements WarmProcess {
   readonly pid = 1;
-  readonly request: StartRequest;
-  readonly keyName: string;
+  readonly claimFile = '/claim';
   exitCode: number | null = null;
   readonly #world: World;
   readonly #random: Random;
   readonly #ignoresStop: boolean;
+  readonly #onClaim: (backendId: string, keyName: string) => void;
+  #id: string;
   #isReleased = false;
   #isOver = false;
   #isKilled = false;
 
-  constructor(world: World, request: StartRequest, random: Random) {
+  /** `onClaim`: it was warm, and runs for a key from now on. */
+  constructor(
+    world: World,
+    of: { id: string; onClaim: (backendId: string, keyName: string) => void },
+    random: Random,
+  ) {
     this.#world = world;
-    this.request = request;
-    this.keyName = 'env' in request ? (request.env['LEASEHOLD_KEY'] ?? '') : '';
+    this.#id = of.id;
+    this.#onClaim = of.onClaim;
     this.#random = random;
     this.#ignoresStop = random.chance(0.5);
   }
@@ -35,7 +40,13 @@ export class BackendProcess implements OwnedProcess {
   release(): void {
     if (this.#isOver) return;
     this.#isReleased = true;
-    this.#world.trace(() => `${this.request.backendId} runs`);
+    this.#world.trace(() => `${this.#id} runs`);
+  }
+
+  claim(backendId: string, variables: Readonly<Record<string, string>>): void {
+    this.#world.trace(() => `${this.#id} becomes ${backendId}`);
+    this.#id = backendId;
+    this.#onClaim(backendId, variables['LEASEHOLD_KEY'] ?? '');
   }
 
   signalStop(): void {
@@ -53,7 +64,7 @@ export class BackendProcess implements OwnedProcess {
     if (this.#isOver) return;
     this.#isOver = true;
     this.exitCode = exitCode;
-    this.#world.trace(() => `${this.request.backendId} has ended`);
+    this.#world.trace(() => `${this.#id} has ended`);
   }
 
   isGone(): boolean {

@@ -80,7 +80,10 @@ export function droneLink({
   return {
     follow,
     heartbeat: ({ localTimeMs, ...ref }, timeoutMs) =>
-      call(() => server.heartbeat(ref, localTimeMs), timeoutMs),
+      call(() => {
+        server.heartbeat(ref, localTimeMs);
+        return { isDraining: false };
+      }, timeoutMs),
     acknowledge: ({ actionId, ...ref }) => call(() => server.acknowledge(ref, actionId), CALL_MS),
     answer: () => Promise.resolve(),
     goodbye: () => Promise.resolve(),

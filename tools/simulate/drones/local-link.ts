@@ -14,6 +14,8 @@ import type {
   StartRequest,
   StopRequest,
   WardenIdentity,
+  WarmEnd,
+  WarmStart,
 } from '../../../apps/drone/src/warden/protocol.ts';
 import { StartRefused } from '../../../apps/drone/src/warden/warden.ts';
 import type { Process } from '../engine/process.ts';
@@ -80,6 +82,14 @@ export class LocalLink implements WardenLink, Commander {
     return this.#command(() => this.#options.host.warden.start(request), moreMs);
   }
 
+  warm(request: WarmStart): Promise<{ claimFile: string }> {
+    return this.#command(() => this.#options.host.warden.warm(request), START_MS_MAX);
+  }
+
+  cool(warmId: string): Promise<boolean> {
+    return this.#command(() => this.#options.host.warden.cool(warmId));
+  }
+
   extend(items: readonly ExtendRequest[]): Promise<(string | null)[]> {
     return this.#command(() => this.#options.host.warden.extend(items));
   }
@@ -112,11 +122,18 @@ export class LocalLink implements WardenLink, Commander {
     this.#isWatched = false;
     this.#isOpen = false;
     const { host } = this.#options;
-    if (host.commander === this) host.commander = undefined;
+    if (host.commander !== this) return;
+    host.commander = undefined;
+    // The warden finds the connection ended.
+    if (host.process.isUp) host.warden.coolAll();
   }
 
   changed(backend: BackendSnapshot): void {
     this.#tell(() => this.#options.listener.changed(backend));
+  }
+
+  cooled(end: WarmEnd): void {
+    this.#tell(() => this.#options.listener.cooled(end));
   }
 
   superseded(): void {

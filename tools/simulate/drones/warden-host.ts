@@ -1,8 +1,11 @@
 import type {
   BackendSnapshot,
   IsolationFacts,
-  StartRequest,
+  CommandStart,
+  ContainerStart,
   WardenIdentity,
+  WarmEnd,
+  WarmStart,
 } from '../../../apps/drone/src/warden/protocol.ts';
 import { Warden } from '../../../apps/drone/src/warden/warden.ts';
 import type { Ledger } from '../database/ledger.ts';
@@ -30,6 +33,7 @@ export interface WardenHostOptions {
 /** The connection of an agent that commands the warden. */
 export interface Commander {
   changed(backend: BackendSnapshot): void;
+  cooled(end: WarmEnd): void;
   superseded(): void;
 }
 
@@ -48,11 +52,13 @@ export class WardenHost {
     const { world, machine, name, random } = options;
     this.#options = options;
     this.process = new Process(world, name, machine);
-    this.identity = { clockId: random.uuid(), pid: 1, isolation: ISOLATION };
+    this.identity = { clockId: random.uuid(), pid: 1, isolation: ISOLATION, warm: true };
     this.warden = new Warden({
       launch: (request) => this.#launch(request),
+      launchWarm: (request) => this.#launchWarm(request),
       nowMs: () => this.#nowMs(),
       onChange: (backend) => this.commander?.changed(backend),
+      onCooled: (end) => this.commander?.cooled(end),
       onActBy: (atMs) => this.#hold(atMs),
     });
     this.#tick();
@@ -78,19 +84,45 @@ export class WardenHost {
     return machine.nowMs() + stepMs;
   }
 
-  async #launch(request: StartRequest): Promise<BackendProcess> {
-    const { world, random, ledger, name, thawedAtMs } = this.#options;
-    await world.sleep(random.next() ** 3 * LAUNCH_MS_MAX, this.process);
-    const backend = new BackendProcess(world, request, random);
-    this.backends.push(backend);
+  async #launch(request: CommandStart | ContainerStart): Promise<BackendProcess> {
     const { backendId, leaseId } = request;
-    ledger.watch({ key: backend.keyName, leaseId }, () => {
+    const backend = await this.#prepared(backendId, () => undefined);
+    const key = 'env' in request ? (request.env['LEASEHOLD_KEY'] ?? '') : '';
+    this.#watch(backend, { backendId, leaseId, key });
+    return backend;
+  }
+
+  async #launchWarm({ warmId }: WarmStart): Promise<BackendProcess> {
+    const backend: BackendProcess = await this.#prepared(warmId, (backendId, key) => {
+      const { leaseId = '' } = this.warden.list().find((one) => one.backendId === backendId) ?? {};
+      this.#watch(backend, { backendId, leaseId, key });
+    });
+    return backend;
+  }
+
+  async #prepared(
+    id: string,
+    onClaim: (backendId: string, keyName: string) => void,
+  ): Promise<BackendProcess> {
+    const { world, random } = this.#options;
+    await world.sleep(random.next() ** 3 * LAUNCH_MS_MAX, this.process);
+    const backend = new BackendProcess(world, { id, onClaim }, random);
+    this.backends.push(backend);
+    return backend;
+  }
+
+  /** It may run only while its key is not granted to another one. */
+  #watch(
+    backend: BackendProcess,
+    { backendId, leaseId, key }: { backendId: string; leaseId: string; key: string },
+  ): void {
+    const { world, ledger, name, thawedAtMs } = this.#options;
+    ledger.watch({ key, leaseId }, () => {
       const thawedMs = thawedAtMs();
       // What is frozen does nothing; after that the warden is given a tick.
       if (thawedMs === undefined || world.nowMs - thawedMs < THAW_MS) return undefined;
       return backend.isRunning ? `${backendId} runs below ${name}` : undefined;
     });
-    return backend;
   }
 
   /** The leash: it ends a warden that has not acted when it should have. */

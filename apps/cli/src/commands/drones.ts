@@ -110,6 +110,7 @@ function droneText(drone: DroneView): string {
     ['backends', backendsText(drone)],
     ...machineRows(drone),
     ['programs', drone.programs.map(programText).join(', ') || '-'],
+    ...(drone.warm.length === 0 ? [] : [['warm', drone.warm.map(warmText).join(', ')] as const]),
     ...(drone.engine === null ? [] : [['container engine', engineText(drone.engine)] as const]),
     ...isolationRows(drone),
     ['datacenter', drone.datacenter],
@@ -168,6 +169,11 @@ function programText(program: DroneView['programs'][number]): string {
     ...(takes.length === 0 ? [] : [`takes ${takes.join(', ')}`]),
   ];
   return facts.length === 0 ? program.name : `${program.name} (${facts.join('; ')})`;
+}
+
+function warmText({ program, count, wanted, problem }: DroneView['warm'][number]): string {
+  const text = `${program} ${String(count)} of ${String(wanted)}`;
+  return problem === null ? text : `${text} (${printable(problem)})`;
 }
 
 function engineText({ problem }: NonNullable<DroneView['engine']>): string {

@@ -6,6 +6,7 @@
  * their deadlines unless the next agent adopts and renews them. When the warden dies its backends
  * die with it: the agent forgets them, their keys run out, and a new warden begins a new clock.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { SpawnAction, TerminateAction } from '@leasehold/api';
 import {
@@ -27,6 +28,7 @@ import { LoadWatch } from './load.ts';
 import { Ports } from './ports.ts';
 import { RunBook } from './run-book.ts';
 import { SeenBackends } from './seen-backends.ts';
+import { WarmPool } from './warm-pool.ts';
 import { WardenCommand } from './warden-command.ts';
 import { renewWindowMs, type WardenLink, type WardenSource } from './warden-link.ts';
 import { commandWork, type DronePlace, placeOf, requireIsolation, type Work } from './work.ts';
@@ -68,6 +70,7 @@ export class DroneAgent {
   readonly #command: WardenCommand;
   readonly #containers: Containers;
   readonly #load: LoadWatch;
+  readonly #pool: WarmPool;
   #stopTicking: () => void = () => undefined;
   #tidying: NodeJS.Timeout | undefined;
   #isStopping = false;
@@ -93,12 +96,14 @@ export class DroneAgent {
       load: () => ({
         backends: this.#book.size,
         engine: this.#containers.status,
+        warm: this.#pool.counts(),
         machine: this.#load.machine,
       }),
       takeUsage: () => this.#load.takeUsage(),
       onAction: (action) => void this.#act(action),
       readLog: (request) =>
         readOutput(logFolder, request, { isEnded: () => !this.#book.has(request.backendId) }),
+      onDraining: (isDraining) => this.#pool.pause(isDraining),
       onReplaced: () => {
         log.error({}, 'another agent uses the id of this drone; this one ends');
         void this.#letGo('replaced');
@@ -115,6 +120,11 @@ export class DroneAgent {
     const warden = (): WardenLink => this.#command.warden;
     this.#renewals = new KeyRenewals({ link, warden, nowMs, log, droneId: config.droneId });
     const ports = new Ports({ host: config.host, ...config.ports }, log, nowMs);
+    const workOf = (program: ProgramConfig): Work => this.#workOf(program);
+    const lastOutputOf = (id: string): Promise<string | undefined> => lastOutput(logFolder, id);
+    const runs = (): readonly BackendRun[] => this.#book.all();
+    const ofPool = { config, warden, nowMs, random, log, ports, workOf, runs };
+    this.#pool = new WarmPool({ ...ofPool, newId: randomUUID, lastOutput: lastOutputOf });
     this.#book = new RunBook({
       config,
       seen: SeenBackends.open(config.stateDir),
@@ -125,15 +135,17 @@ export class DroneAgent {
         log,
         host: config.host,
         ports,
-        workOf: (program) => this.#workOf(program),
-        lastOutput: (backendId) => lastOutput(logFolder, backendId),
+        workOf,
+        lastOutput: lastOutputOf,
       },
+      reserve: (action) => this.#pool.reserve(action),
       reportContext: { link, session: this.#session, log, random },
       clockId: () => this.#command.clockId,
       isStopping: () => this.#isStopping,
       onAdopted: (snapshots) => this.#containers.clear(snapshots),
       onSpawned: (run) => {
         this.#announceClockRatio(run.identity.ladder);
+        this.#pool.makeRoom();
         // Not at the next tick: the first renewal is what the caller of connect waits for.
         this.#renewals.tick([run], nowMs());
       },
@@ -152,9 +164,11 @@ export class DroneAgent {
     this.#load.start();
     const tidy = (): void => {
       const folder = logFolderOf(this.#options.config.stateDir);
-      removeOldOutput(folder, (backendId) => this.#book.has(backendId)).catch((error: unknown) => {
-        this.#options.log.debug({ err: error }, 'old output could not be removed');
-      });
+      removeOldOutput(folder, (id) => this.#book.has(id) || this.#pool.has(id)).catch(
+        (error: unknown) => {
+          this.#options.log.debug({ err: error }, 'old output could not be removed');
+        },
+      );
     };
     tidy();
     this.#tidying = setInterval(tidy, TIDY_MS).unref();
@@ -169,6 +183,7 @@ export class DroneAgent {
     if (this.#isStopping) return;
     this.#isStopping = true;
     const saidGoodbye = this.#session.sayGoodbye();
+    this.#pool.close();
     const runs = this.#book.all();
     const graceMs = Math.max(0, ...runs.map((run) => run.identity.program.stopGraceMs));
     this.#book.stopAll({ mode: 'soft', reason: 'external', isKeyLost: false });
@@ -186,6 +201,7 @@ export class DroneAgent {
   async leave(): Promise<void> {
     if (this.#isLeaving || this.#isStopping) return this.#letGo('left');
     this.#isLeaving = true;
+    this.#pool.close();
     const runs = this.#book.all();
     const windowMs = renewWindowMs(runs.map((run) => run.identity.ladder));
     const beganAtMs = this.#options.clock.nowMs();
@@ -202,6 +218,7 @@ export class DroneAgent {
     this.#stopTicking();
     clearInterval(this.#tidying);
     this.#load.close();
+    this.#pool.close();
     this.#session.close();
     this.#book.close();
     this.#containers.close();
@@ -225,7 +242,9 @@ export class DroneAgent {
       abandon: () => {
         this.#session.close();
         this.#book.abandonAll();
+        this.#pool.abandon();
       },
+      cooled: (end) => this.#pool.cooled(end),
       changed: (backend) => this.#book.observe(backend),
       onReplaced: () => void this.#letGo('replaced'),
     });
@@ -234,6 +253,7 @@ export class DroneAgent {
   #tick(nowMs: number): void {
     this.#renewals.tick(this.#book.all(), nowMs);
     this.#command.tick(nowMs);
+    this.#pool.tick(nowMs);
   }
 
   /** Logs what the machine does not provide, and what is likely to keep programs from running. */

@@ -33,12 +33,13 @@ import {
   type Span,
 } from '@leasehold/service-kit/tracing';
 import type { Log, ProgramConfig } from '../config.ts';
-import type { BackendSnapshot, ExtendRequest } from '../warden/protocol.ts';
+import { NOT_WARM, type BackendSnapshot, type ExtendRequest } from '../warden/protocol.ts';
 import type { ReportBody, ReportLine } from './drone-session.ts';
 import type { Ports } from './ports.ts';
-import { probedOf, untilReady, untilTaken } from './probe.ts';
+import { probedOf, untilClaimTaken, untilReady, untilTaken } from './probe.ts';
 import { askAtMs, killAtMs, StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
 import {
+  claimOf,
   notesOf,
   startRequestOf,
   type BackendNotes,
@@ -82,6 +83,8 @@ export class BackendRun {
   readonly identity: RunIdentity;
   readonly reports: ReportLine;
   readonly trace: RunTrace;
+  /** When this agent began with it. */
+  readonly begunAtMs: number;
   readonly #context: RunContext;
   readonly #keeper: LeaseKeeper;
   #stage: Stage = 'loading';
@@ -110,6 +113,7 @@ export class BackendRun {
     this.reports = of.reports;
     this.trace = new RunTrace(identity, of.action);
     this.#context = context;
+    this.begunAtMs = context.nowMs();
     this.#keeper = new LeaseKeeper({
       ladder: identity.ladder,
       deadlines: of.deadlines,
@@ -165,6 +169,12 @@ export class BackendRun {
   /** Whether its launch is not complete yet, which only this agent can complete. */
   get isStarting(): boolean {
     return this.#isUnlaunched || this.#stage === 'launching';
+  }
+
+  /** Whether somebody waits until it answers. */
+  get isBecomingReady(): boolean {
+    if (this.isStarting) return true;
+    return this.#isWanted() && this.#notes?.isReady === false;
   }
 
   /** Nothing has been asked of the warden yet. */
@@ -352,12 +362,54 @@ export class BackendRun {
   }
 
   async #start(plan: LaunchPlan, work: PreparedWork): Promise<void> {
+    const keyId = await keyIdOf(plan.key);
+    if (!this.#isIn('launching')) return;
+    const snapshot = (await this.#claim(plan, keyId)) ?? (await this.#startCold(plan, work, keyId));
+    const notes = this.#notes;
+    if (snapshot === undefined || notes === undefined || !this.#isIn('launching')) return;
+    this.#stage = 'running';
+    this.#report('waiting');
+    this.trace.started();
+    // Catches up on what was requested, answered or seen during the launch.
+    if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
+    this.observe(this.#seenWhileLaunching ?? snapshot);
+    void this.#probe(notes);
+    await this.#context.warden().extend([this.extension()]);
+  }
+
+  /** Undefined when it has no warm process, or that has ended: then nothing has been started. */
+  async #claim(plan: LaunchPlan, keyId: string): Promise<BackendSnapshot | undefined> {
+    const { warm } = plan;
+    if (warm === undefined || warm.hasEnded) return undefined;
+    const { port, claimFile, warmId } = warm;
+    this.#notes = notesOf(this.identity, { plan, port, claimFile, nowMs: this.#context.nowMs() });
+    const fields = claimOf(warmId, { identity: this.identity, plan, keyId });
+    const request = { fields, notes: this.#notes, deadlines: this.extension() };
+    this.#report('starting', { detail: 'by a warm process' });
+    try {
+      const snapshot = await this.#context.warden().start(startRequestOf(this.identity, request));
+      warm.claimed();
+      return snapshot;
+    } catch (error) {
+      // Its port is not this backend's.
+      this.#notes = undefined;
+      if (!(error instanceof StartFailed) || error.message !== NOT_WARM) throw error;
+      return undefined;
+    }
+  }
+
+  /** Undefined when it was stopped meanwhile. */
+  async #startCold(
+    plan: LaunchPlan,
+    work: PreparedWork,
+    keyId: string,
+  ): Promise<BackendSnapshot | undefined> {
     const { ports, nowMs } = this.#context;
     const { port: wanted } = this.identity.program;
-    const [port, keyId] = await Promise.all([ports.take(wanted), keyIdOf(plan.key)]);
+    const port = await ports.take(wanted);
     if (!this.#isIn('launching')) {
       if (port !== undefined) ports.giveBack(port, 0);
-      return;
+      return undefined;
     }
     if (port === undefined) {
       throw new StartFailed(wanted === 'auto' ? 'no free port' : `port ${String(wanted)} is taken`);
@@ -367,17 +419,7 @@ export class BackendRun {
     this.#report('starting', work.imageId === null ? {} : { detail: `image ${work.imageId}` });
     const fields = work.fieldsOf({ identity: this.identity, plan, keyId, port });
     const request = { fields, notes, deadlines: this.extension() };
-    const warden = this.#context.warden();
-    const snapshot = await warden.start(startRequestOf(this.identity, request));
-    if (!this.#isIn('launching')) return;
-    this.#stage = 'running';
-    this.#report('waiting');
-    this.trace.started();
-    // Catches up on what was requested, answered or seen during the launch.
-    if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
-    this.observe(this.#seenWhileLaunching ?? snapshot);
-    void this.#probe(notes);
-    await warden.extend([this.extension()]);
+    return this.#context.warden().start(startRequestOf(this.identity, request));
   }
 
   /**
@@ -390,6 +432,9 @@ export class BackendRun {
     const pid = (): number => this.#pid;
     const isWanted = (): boolean => this.#isWanted();
     const probed = probedOf(program, { host: this.#context.host, port, pid, isWanted });
+    if (!notes.isReady && notes.claimFile !== undefined) {
+      await untilClaimTaken(probed, notes.claimFile);
+    }
     let end = notes.isReady ? 'ready' : await untilReady(probed);
     if (end === 'ready') {
       if (!notes.isReady) await this.#becomeReady(notes);
@@ -428,6 +473,7 @@ export class BackendRun {
     const before = this.#stage;
     this.#stage = 'over';
     this.#giveBackPort();
+    this.#plan?.warm?.discard();
     const { log, lastOutput } = this.#context;
     if (before !== 'running') {
       log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');

@@ -32,7 +32,7 @@ export interface ControllerLink {
    * Given up after `timeoutMs`, and not sent later than that: a reading of the clock that waited
    * for a connection would be taken for a fresh one, and what is counted from it has passed.
    */
-  heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<void>;
+  heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<HeartbeatAnswer>;
   /** The drone stops. */
   goodbye(input: GoodbyeInput): Promise<void>;
   acknowledge(input: AckInput): Promise<void>;
@@ -43,6 +43,11 @@ export interface ControllerLink {
   /** One answer per renewal, each naming its lease. Given up after `timeoutMs`, if not before. */
   renew(input: RenewInput, timeoutMs: number): Promise<readonly RenewResult[]>;
   close(): Promise<void>;
+}
+
+export interface HeartbeatAnswer {
+  /** Whether the drone is given no more backends; false of a controller of an earlier version. */
+  readonly isDraining: boolean;
 }
 
 export interface SessionListener {
@@ -96,9 +101,13 @@ export class TrpcControllerLink implements ControllerLink {
     return () => subscription.unsubscribe();
   }
 
-  async heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<void> {
+  async heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<HeartbeatAnswer> {
     const signal = AbortSignal.timeout(timeoutMs);
-    await answerOf(this.#client.api.drones.heartbeat.mutate(input, { signal }));
+    // Left out by a controller of an earlier version.
+    const answer: { readonly draining?: boolean } = await answerOf(
+      this.#client.api.drones.heartbeat.mutate(input, { signal }),
+    );
+    return { isDraining: answer.draining === true };
   }
 
   async goodbye(input: GoodbyeInput): Promise<void> {

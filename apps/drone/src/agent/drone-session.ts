@@ -23,6 +23,7 @@ import {
   SessionRefused,
   SessionSuperseded,
   type ControllerLink,
+  type HeartbeatInput,
   type ReportInput,
   type SessionInput,
 } from './controller-link.ts';
@@ -52,6 +53,8 @@ interface DroneLoad {
   readonly engine: { readonly problem: string | null } | undefined;
   /** Left out until it is known. */
   readonly machine: MachineUse | undefined;
+  /** Of each program that should have warm processes; an earlier controller takes none. */
+  readonly warm: NonNullable<HeartbeatInput['load']['warm']>;
 }
 
 interface DroneSessionOptions {
@@ -64,6 +67,8 @@ interface DroneSessionOptions {
   readonly onAction: (action: SpawnAction | TerminateAction) => void;
   /** Answers what a controller asks about the output of a backend. */
   readonly readLog: (request: LogRequest) => Promise<LogPage>;
+  /** Whether the drone is given no more backends, as a controller tells it. */
+  readonly onDraining: (isDraining: boolean) => void;
   /** Another agent uses this drone's id. */
   readonly onReplaced: () => void;
 }
@@ -248,17 +253,19 @@ export class DroneSession {
     void this.#sendGoodbye();
     const { clock, link } = this.#options;
     const localTimeMs = clock.nowMs();
-    const { backends, engine, machine } = this.#options.load();
+    const { backends, engine, machine, warm } = this.#options.load();
     const load = {
       backends,
       roundTripMs: this.#roundTripMs,
       ...(engine && { engine }),
       ...(machine && { machine }),
+      ...(warm.length > 0 && { warm: warm.map(fitting) }),
     };
     const usage = this.#options.takeUsage();
     const beat = { ...ref, localTimeMs, load, ...(usage && { usage: [...usage] }) };
     try {
-      await link.heartbeat(beat, timeoutMs);
+      const { isDraining } = await link.heartbeat(beat, timeoutMs);
+      this.#options.onDraining(isDraining);
       this.#roundTripMs = clock.nowMs() - localTimeMs;
     } catch (error) {
       this.#roundTripMs = undefined;
@@ -292,6 +299,11 @@ const DETAIL_LENGTH_MAX = 330;
 
 function shorten(text: string): string {
   return text.length <= DETAIL_LENGTH_MAX ? text : `${text.slice(0, DETAIL_LENGTH_MAX)} …`;
+}
+
+/** Of the end of a program, which may be told at any length. */
+function fitting<Told extends { readonly problem: string | null }>(told: Told): Told {
+  return told.problem === null ? told : { ...told, problem: shorten(told.problem) };
 }
 
 export interface ReportContext {

@@ -2,7 +2,15 @@
  * Whether a backend answers on its port, and whose socket it is that answers. Any process of the machine may listen
  * there: only sockets of the backend's own processes make it ready, and a stranger's is never handed out.
  */
-import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
+import {
+  closeSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+} from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -49,6 +57,31 @@ export async function untilReady(probed: Probed): Promise<ProbeEnd> {
     await pause(readiness.intervalMs);
   }
   return isWanted() ? 'ready' : 'unwanted';
+}
+
+/** How soon it is noticed that a warm process has taken its claim: at first, and once it has taken its time. */
+const CLAIM_FIRST_MS = 5;
+const CLAIM_FIRST_LOOKS = 200;
+
+/**
+ * For a warm process that was claimed: resolves when it has removed its claim, or is over. Before that it may answer,
+ * and serves no key. A file that cannot be looked for is not taken for removed.
+ */
+export async function untilClaimTaken(
+  { isWanted, readiness }: Probed,
+  file: string,
+): Promise<void> {
+  for (let look = 0; isWanted() && isThere(file); look += 1) {
+    await pause(look < CLAIM_FIRST_LOOKS ? CLAIM_FIRST_MS : readiness.intervalMs);
+  }
+}
+
+function isThere(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 /** For a backend that is ready: resolves when it is over, or another process listens in its place. */

@@ -13,13 +13,15 @@ import { BackendRun, type RunContext, type StopRequest } from './backend-run.ts'
 import { ReportLine, type ReportContext } from './drone-session.ts';
 import type { BackendMark, SeenBackends } from './seen-backends.ts';
 import type { WardenLink } from './warden-link.ts';
-import { readNotes, requestProblem } from './work.ts';
+import { readNotes, requestProblem, type KeptWarm } from './work.ts';
 
 interface RunBookOptions {
   readonly config: Pick<DroneConfig, 'capacity' | 'programs'>;
   readonly seen: SeenBackends;
   readonly runContext: Omit<RunContext, 'onFinished'>;
   readonly reportContext: Omit<ReportContext, 'onKill'>;
+  /** A warm process that the spawn may claim, and no other one. */
+  readonly reserve: (action: SpawnAction) => KeptWarm | undefined;
   /** The clock that local times belong to; undefined while there is no warden. */
   readonly clockId: () => string | undefined;
   readonly isStopping: () => boolean;
@@ -132,6 +134,7 @@ export class RunBook {
           args: action.args,
           env: action.env,
           lifetimeLimitMs: lifetimeMs(action.lifetimeLimitSeconds, program.lifetimeLimitSeconds),
+          warm: this.#options.reserve(action),
         },
       },
     );

@@ -13,7 +13,7 @@ import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Log } from '../config.ts';
 import { readWardenRecord, type WardenRecord } from '../records.ts';
-import type { BackendSnapshot, IsolationFacts } from '../warden/protocol.ts';
+import type { BackendSnapshot, IsolationFacts, WarmEnd } from '../warden/protocol.ts';
 import type { BackendRun } from './backend-run.ts';
 import {
   replyTimeoutMs,
@@ -197,6 +197,7 @@ interface WardenCommandOptions {
   /** There is no warden: nothing that it ran is known any more. */
   readonly abandon: () => void;
   readonly changed: (backend: BackendSnapshot) => void;
+  readonly cooled: (end: WarmEnd) => void;
   /** A newer agent commands the warden. */
   readonly onReplaced: () => void;
 }
@@ -274,10 +275,11 @@ export class WardenCommand {
   }
 
   async #find(): Promise<Found> {
-    const { log, wardens, changed, onReplaced, runs } = this.#options;
+    const { log, wardens, changed, cooled, onReplaced, runs } = this.#options;
     const attachment = new Attachment(() => void this.#recover());
     const listener: WardenListener = {
       changed,
+      cooled,
       superseded: () => {
         log.error({}, 'a newer agent commands the warden; this one ends');
         onReplaced();

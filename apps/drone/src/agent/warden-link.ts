@@ -15,6 +15,8 @@ import {
   type StopRequest,
   type WardenEvent,
   type WardenIdentity,
+  type WarmEnd,
+  type WarmStart,
 } from '../warden/protocol.ts';
 
 /**
@@ -32,6 +34,13 @@ export interface WardenLink {
   takeCommand(): Promise<void>;
   /** @throws {StartFailed} when nothing was started, and nothing will be. */
   start(request: StartRequest): Promise<BackendSnapshot>;
+  /**
+   * Starts a process without a key; only where `identity.warm`.
+   * @throws {StartFailed} when nothing was started, and nothing will be.
+   */
+  warm(request: WarmStart): Promise<{ claimFile: string }>;
+  /** Kills a warm process. Whether it was there: then `cooled` follows. */
+  cool(warmId: string): Promise<boolean>;
   /** What is wrong with each item, in order; null where nothing is. */
   extend(items: readonly ExtendRequest[]): Promise<(string | null)[]>;
   /** Whether the warden knows the backend. */
@@ -49,6 +58,8 @@ export interface WardenLink {
 
 export interface WardenListener {
   changed(backend: BackendSnapshot): void;
+  /** A warm process has ended that no backend had claimed. */
+  cooled(end: WarmEnd): void;
   /** A newer agent commands the warden: this one must end. */
   superseded(): void;
   /** The connection has ended and nobody closed it: the warden is dead, or it does not answer. */
@@ -181,6 +192,14 @@ export class SocketWardenLink implements WardenLink {
     return (await this.#ask({ op: 'start', backend: request })) as BackendSnapshot;
   }
 
+  async warm(request: WarmStart): Promise<{ claimFile: string }> {
+    return (await this.#ask({ op: 'warm', warm: request })) as { claimFile: string };
+  }
+
+  async cool(warmId: string): Promise<boolean> {
+    return (await this.#ask({ op: 'cool', warmId })) as boolean;
+  }
+
   async extend(items: readonly ExtendRequest[]): Promise<(string | null)[]> {
     const problems: Promise<unknown>[] = [];
     for (let first = 0; first < items.length; first += EXTEND_ITEMS_MAX) {
@@ -230,6 +249,7 @@ export class SocketWardenLink implements WardenLink {
   /** A start is answered when the program runs, or when soft has come. */
   #timeoutOf(question: Question): number {
     const replyMs = this.#options.replyTimeoutMs();
+    if (question.op === 'warm') return replyMs + START_MS_MAX;
     if (question.op !== 'start') return replyMs;
     const untilSoftMs = question.backend.softAtMs - this.#options.nowMs();
     return replyMs + Math.min(Math.max(untilSoftMs, 0), START_MS_MAX);
@@ -253,6 +273,7 @@ export class SocketWardenLink implements WardenLink {
   #receive(message: Reply | WardenEvent): void {
     if ('event' in message) {
       if (message.event === 'changed') this.#options.listener.changed(message.backend);
+      else if (message.event === 'cooled') this.#options.listener.cooled(message.end);
       else {
         this.#isWatched = false;
         this.#options.listener.superseded();

@@ -6,9 +6,11 @@ import type { Ladder } from '@leasehold/keys-core';
 import type { CommandConfig, ProgramConfig } from '../config.ts';
 import { isInside } from '../warden/program-files.ts';
 import type {
+  ClaimStart,
   CommandStart,
   ContainerStart,
   IsolationFacts,
+  ProcessStart,
   ProgramPlaces,
   StartRequest,
   UserIds,
@@ -52,7 +54,8 @@ export function commandWork(
 ): Work {
   const { inherited, capacity } = of;
   const { refusal, user, places, command, cwd } = place;
-  const fieldsOf = ({ identity, plan, keyId, port }: WorkOrder): WorkFields => ({
+  const { portEnv } = program;
+  const fields = {
     user,
     places,
     command,
@@ -64,6 +67,9 @@ export function commandWork(
       fileBytes: bytesOf(program.fileSizeMax),
       together: Math.max(1, Math.min(program.resources?.instancesMax ?? capacity, capacity)),
     },
+  };
+  const fieldsOf = ({ identity, plan, keyId, port }: WorkOrder): WorkFields => ({
+    ...fields,
     args: [...program.args, ...plan.args],
     env: backendEnv({
       inherited,
@@ -74,12 +80,21 @@ export function commandWork(
       fencingToken: identity.fencingToken,
       backendId: identity.backendId,
       port,
-      portEnv: program.portEnv,
+      portEnv,
     }),
+  });
+  const warmFieldsOf = (port: number): WarmFields => ({
+    ...fields,
+    args: program.args,
+    env: {
+      ...commonEnv({ inherited, program: program.env, requested: {} }),
+      ...portVariables({ port, portEnv }),
+    },
   });
   return {
     refusal: refusal === undefined ? undefined : `the program cannot run here: ${refusal}`,
     prepare: () => Promise.resolve({ imageId: null, fieldsOf }),
+    warmFieldsOf,
   };
 }
 
@@ -286,6 +301,22 @@ export interface LaunchPlan {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly lifetimeLimitMs: number | null;
+  /** A process that runs already, and waits for it; undefined where none is, or none can be claimed. */
+  readonly warm?: KeptWarm | undefined;
+}
+
+/** A warm process that only one backend may claim. */
+export interface KeptWarm {
+  readonly warmId: string;
+  readonly port: number;
+  /** Where it finds its claim, until it removes it. */
+  readonly claimFile: string;
+  /** Whether the warden has reported its end. */
+  readonly hasEnded: boolean;
+  /** A backend has claimed it: the port is that backend's from now on. */
+  claimed(): void;
+  /** No backend claims it any more: it is ended. Does nothing after `claimed`. */
+  discard(): void;
 }
 
 /** What a backend is started for. */
@@ -300,7 +331,11 @@ export interface WorkOrder {
 /** The part of a start that depends on the kind of a program. */
 type WorkFields =
   | Pick<CommandStart, 'user' | 'places' | 'command' | 'args' | 'env' | 'cwd' | 'limits'>
-  | Pick<ContainerStart, 'container'>;
+  | Pick<ContainerStart, 'container'>
+  | Pick<ClaimStart, 'claim'>;
+
+/** The part of the start of a warm process that its program decides. */
+type WarmFields = Omit<ProcessStart, 'program' | 'stopSignal'>;
 
 export interface PreparedWork {
   /** The image that a container is made of; null for a command. */
@@ -317,6 +352,21 @@ export interface Work {
    * @throws {StartFailed} when it cannot.
    */
   prepare(signal: AbortSignal): Promise<PreparedWork>;
+  /** What runs without a key, where that is possible. */
+  readonly warmFieldsOf?: (port: number) => WarmFields;
+}
+
+/** What a backend gets that claims a warm process: all that its environment would have had besides. */
+export function claimOf(
+  warmId: string,
+  { identity, plan, keyId }: Omit<WorkOrder, 'port'>,
+): Pick<ClaimStart, 'claim'> {
+  const { fencingToken, backendId } = identity;
+  const variables = {
+    ...plan.env,
+    ...keyVariables({ keyName: plan.key.name, keyId, fencingToken, backendId }),
+  };
+  return { claim: { warmId, variables } };
 }
 
 /**
@@ -333,6 +383,8 @@ export interface BackendNotes {
   readonly lifetimeEndsAtMs: number | null;
   readonly startupEndsAtMs: number;
   readonly isReady: boolean;
+  /** Where the program finds its claim: it is not ready before it has removed that. Left out by one that was not warm. */
+  readonly claimFile?: string;
 }
 
 /** Undefined for notes of another version of this program, or of none. */
@@ -345,7 +397,7 @@ export function readNotes(value: unknown): BackendNotes | undefined {
 /** What the next agent must know of a backend that is about to be started on a port. */
 export function notesOf(
   identity: RunIdentity,
-  of: { plan: LaunchPlan; port: number; nowMs: number },
+  of: { plan: LaunchPlan; port: number; nowMs: number; claimFile?: string | undefined },
 ): BackendNotes {
   const { lifetimeLimitMs } = of.plan;
   return {
@@ -358,6 +410,7 @@ export function notesOf(
     lifetimeEndsAtMs: lifetimeLimitMs === null ? null : of.nowMs + lifetimeLimitMs,
     startupEndsAtMs: of.nowMs + identity.program.readiness.timeoutMs,
     isReady: false,
+    ...(of.claimFile !== undefined && { claimFile: of.claimFile }),
   };
 }
 
@@ -408,6 +461,15 @@ export function backendEnv(input: {
   /** Another variable that has the port. */
   readonly portEnv?: string | undefined;
 }): Record<string, string> {
+  return { ...commonEnv(input), ...leaseholdEnv(input) };
+}
+
+/** Without what belongs to a key. */
+function commonEnv(input: {
+  readonly inherited: Readonly<Record<string, string | undefined>>;
+  readonly program: Readonly<Record<string, string>>;
+  readonly requested: Readonly<Record<string, string>>;
+}): Record<string, string> {
   const inherited = INHERITED.flatMap((name) => {
     const value = input.inherited[name];
     return value === undefined ? [] : [[name, value] as const];
@@ -419,28 +481,37 @@ export function backendEnv(input: {
     ...Object.fromEntries(inherited),
     ...input.program,
     ...input.requested,
-    ...leaseholdEnv(input),
   };
 }
 
 /** What Leasehold tells every backend, whatever kind of program it runs. */
-export function leaseholdEnv(input: {
+export function leaseholdEnv(
+  input: Parameters<typeof keyVariables>[0] & Parameters<typeof portVariables>[0],
+): Record<string, string> {
+  return { ...keyVariables(input), ...portVariables(input) };
+}
+
+function keyVariables(of: {
   readonly keyName: string;
   readonly keyId: string;
   readonly fencingToken: string;
   readonly backendId: string;
+}): Record<string, string> {
+  return {
+    LEASEHOLD_KEY: of.keyName,
+    LEASEHOLD_KEY_ID: of.keyId,
+    LEASEHOLD_FENCING_TOKEN: of.fencingToken,
+    LEASEHOLD_BACKEND_ID: of.backendId,
+  };
+}
+
+function portVariables(of: {
   readonly port: number;
   /** Another variable that has the port. */
   readonly portEnv?: string | undefined;
 }): Record<string, string> {
-  return {
-    LEASEHOLD_KEY: input.keyName,
-    LEASEHOLD_KEY_ID: input.keyId,
-    LEASEHOLD_FENCING_TOKEN: input.fencingToken,
-    LEASEHOLD_BACKEND_ID: input.backendId,
-    PORT: String(input.port),
-    ...(input.portEnv === undefined ? {} : { [input.portEnv]: String(input.port) }),
-  };
+  const port = String(of.port);
+  return { PORT: port, ...(of.portEnv === undefined ? {} : { [of.portEnv]: port }) };
 }
 
 /** Why a program does not take what a request passes; undefined when it does. */

@@ -29,6 +29,7 @@ export const room: CommandConfig = {
   readiness: { type: 'none', timeoutMs: 300_000, intervalMs: 100 },
   allowArgs: false,
   allowEnv: [],
+  warm: 0,
 };
 
 /** Agents between a warden with simulated processes and a controller that the test controls. */

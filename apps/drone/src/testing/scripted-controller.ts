@@ -17,6 +17,8 @@ export class ScriptedController implements ControllerLink {
   answerRenewal: (input: wire.RenewInput, leaseId: string) => wire.RenewResult | Error;
   answerReport: (input: wire.ReportInput) => 'recorded' | 'ignored' | 'kill' | Error = () =>
     'recorded';
+  /** Whether heartbeats are answered so that the drone is given no more backends. */
+  isDraining = false;
   /** What a heartbeat waits for before it is answered. */
   answerHeartbeat: () => Promise<void> = () => Promise.resolve();
   /** The sessions in which a goodbye was said. */
@@ -89,9 +91,10 @@ export class ScriptedController implements ControllerLink {
     };
   }
 
-  heartbeat(input: wire.HeartbeatInput): Promise<void> {
+  async heartbeat(input: wire.HeartbeatInput): Promise<wire.HeartbeatAnswer> {
     this.heartbeats.push(input);
-    return this.answerHeartbeat();
+    await this.answerHeartbeat();
+    return { isDraining: this.isDraining };
   }
 
   goodbye({ session }: wire.GoodbyeInput): Promise<void> {

@@ -5,13 +5,15 @@ import {
   type WardenListener,
   type WardenSource,
 } from '../agent/warden-link.ts';
-import type {
-  BackendSnapshot,
-  ExtendRequest,
-  IsolationFacts,
-  StartRequest,
-  StopRequest,
-  WardenIdentity,
+import {
+  NOT_WARM,
+  type BackendSnapshot,
+  type ExtendRequest,
+  type IsolationFacts,
+  type StartRequest,
+  type StopRequest,
+  type WardenIdentity,
+  type WarmStart,
 } from '../warden/protocol.ts';
 import { type OwnedProcess, WardenBackend } from '../warden/warden.ts';
 
@@ -63,12 +65,19 @@ export class SimulatedWarden implements WardenLink, WardenSource {
     clockId: randomUUID(),
     pid: 1,
     isolation: NOT_ISOLATED,
+    warm: true,
   };
   /** Whether programs that are started from now on ignore their stop signal. */
   ignoresStops = false;
   /** How often an agent took command. */
   commandCount = 0;
   readonly started: StartRequest[] = [];
+  /** What was started without a key. */
+  readonly warmed: WarmStart[] = [];
+  /** Those of them that may be claimed. */
+  readonly warmIds = new Set<string>();
+  /** Where a warm process of the test finds its claim; nowhere, as if it took the claim at once. */
+  claimFile = '/nowhere/claim.json';
   readonly stops: StopRequest[] = [];
   readonly #backends = new Map<string, { backend: WardenBackend; process: PaperProcess }>();
   readonly #nowMs: () => number;
@@ -110,11 +119,32 @@ export class SimulatedWarden implements WardenLink, WardenSource {
     if (this.#backends.has(request.backendId)) {
       return Promise.reject(new StartFailed('started_before'));
     }
+    if ('claim' in request && !this.warmIds.delete(request.claim.warmId)) {
+      return Promise.reject(new StartFailed(NOT_WARM));
+    }
     this.started.push(request);
     const process = new PaperProcess(this.ignoresStops);
     const backend = new WardenBackend(request, process);
     this.#backends.set(request.backendId, { backend, process });
     return Promise.resolve(backend.snapshot());
+  }
+
+  warm(request: WarmStart): Promise<{ claimFile: string }> {
+    this.warmed.push(request);
+    this.warmIds.add(request.warmId);
+    return Promise.resolve({ claimFile: this.claimFile });
+  }
+
+  cool(warmId: string): Promise<boolean> {
+    const isThere = this.warmIds.delete(warmId);
+    if (isThere) this.#listener?.cooled({ warmId, exitCode: null, detail: null });
+    return Promise.resolve(isThere);
+  }
+
+  /** Lets a warm process end by itself; the agent learns it now, or only when it claims it. */
+  endWarm(warmId: string, isTold = true): void {
+    this.warmIds.delete(warmId);
+    if (isTold) this.#listener?.cooled({ warmId, exitCode: 1, detail: null });
   }
 
   extend(items: readonly ExtendRequest[]): Promise<(string | null)[]> {

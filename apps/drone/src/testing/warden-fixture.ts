@@ -9,7 +9,13 @@ import {
   type WardenListener,
 } from '../agent/warden-link.ts';
 import { readWardenRecord, type WardenRecord } from '../records.ts';
-import type { BackendSnapshot, CommandStart } from '../warden/protocol.ts';
+import type {
+  BackendSnapshot,
+  ClaimStart,
+  CommandStart,
+  WarmEnd,
+  WarmStart,
+} from '../warden/protocol.ts';
 import type { TestedDrone } from './tested-drone.ts';
 import { until } from './wait.ts';
 
@@ -23,6 +29,7 @@ export const LEASH_MS = 250;
 /** A listener that records what it receives. */
 export interface Ear extends WardenListener {
   readonly changes: BackendSnapshot[];
+  readonly cooledOnes: WarmEnd[];
   isSuperseded: boolean;
   isLost: boolean;
 }
@@ -30,9 +37,11 @@ export interface Ear extends WardenListener {
 export function createEar(): Ear {
   const ear: Ear = {
     changes: [],
+    cooledOnes: [],
     isSuperseded: false,
     isLost: false,
     changed: (backend) => ear.changes.push(backend),
+    cooled: (end) => ear.cooledOnes.push(end),
     superseded: () => {
       ear.isSuperseded = true;
     },
@@ -129,5 +138,36 @@ export function startOf(
     stopGraceMs: 10_000,
     meta: null,
     ...rest,
+  };
+}
+
+/** The start of a warm process that runs a shell script. */
+export function warmOf(script: string, fields: Partial<WarmStart> = {}): WarmStart {
+  const { program, user, places, command, args, env, cwd, stopSignal } = startOf(script);
+  const start = { program, user, places, command, args, env, cwd, stopSignal };
+  return { ...start, warmId: randomUUID(), ...fields };
+}
+
+/** A claim of a warm process, with deadlines from now: by default soft is 1 h ahead. */
+export function claimStartOf(
+  warmId: string,
+  of: Parameters<typeof startOf>[1] = {},
+  variables: Readonly<Record<string, string>> = { LEASEHOLD_KEY: 'demo' },
+): ClaimStart {
+  const { backendId, leaseId, softAtMs, hardAtMs, ...rest } = startOf('', of);
+  const { hardAfterMs, softToHardMs, leashMs, program, stopSignal, stopGraceMs, meta } = rest;
+  return {
+    backendId,
+    leaseId,
+    softAtMs,
+    hardAtMs,
+    hardAfterMs,
+    softToHardMs,
+    leashMs,
+    program,
+    stopSignal,
+    stopGraceMs,
+    meta,
+    claim: { warmId, variables },
   };
 }

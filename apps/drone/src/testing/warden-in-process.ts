@@ -14,6 +14,8 @@ export function wardenOf(
 ): Warden {
   return new Warden({
     launch,
+    launchWarm: () => Promise.reject(new Error('the test has no warm processes')),
+    onCooled: () => undefined,
     nowMs: () => os.uptime() * 1_000,
     onChange: () => undefined,
     onActBy: () => undefined,

@@ -7,14 +7,16 @@ import { shellLimits, type BackendGroups } from './limits.ts';
 import { OutputLog } from './output-log.ts';
 import { groupCensus, namespaceCensus, type Census } from './processes.ts';
 import {
+  claimFileOf,
   coversOf,
   foldersOf,
   makeFolders,
   mountTableOf,
   removeTemporary,
+  writeClaim,
   type ProgramFolders,
 } from './program-files.ts';
-import type { CommandStart, ProgramPlaces } from './protocol.ts';
+import type { CommandStart, ProcessStart, ProgramPlaces, UserIds, WarmStart } from './protocol.ts';
 
 /** The longest launch, however far ahead soft is: a chain takes milliseconds on an idle machine. */
 const LAUNCH_MS_MAX = 60_000;
@@ -59,11 +61,17 @@ export class BackendProcess {
   readonly #log: OutputLog;
   #exitCode: number | null = null;
   #detail: string | null = null;
+  readonly #user: UserIds | null;
+  /** Where a warm process finds its claim. */
+  readonly #claimFolder: string | null;
+  #hasFailed = false;
 
   private constructor(
     child: ChildProcess,
     of: {
       pid: number;
+      user: UserIds | null;
+      claimFolder: string | null;
       means: LaunchMeans;
       stopSignal: string;
       groups: BackendGroups | undefined;
@@ -80,6 +88,8 @@ export class BackendProcess {
     this.#groups = of.groups;
     this.#log = of.log;
     this.#nowMs = of.nowMs;
+    this.#user = of.user;
+    this.#claimFolder = of.claimFolder;
     this.#census = groupCensus(of.pid);
     child.once('exit', () => {
       this.#isReaped = true;
@@ -93,31 +103,53 @@ export class BackendProcess {
    * returns; it never does unless {@link release} is called.
    * @throws {Error} when the chain does not come up before the soft deadline of the request.
    */
-  static async prepare(request: CommandStart, context: LaunchContext): Promise<BackendProcess> {
+  static prepare(request: CommandStart, context: LaunchContext): Promise<BackendProcess> {
+    const { backendId, softAtMs } = request;
+    const timeoutMs = Math.min(softAtMs - context.nowMs(), LAUNCH_MS_MAX);
+    return BackendProcess.#prepare(request, context, { id: backendId, isWarm: false, timeoutMs });
+  }
+
+  /**
+   * As {@link prepare}, for a process that finds a claim later.
+   * @throws {Error} when the chain does not come up in time.
+   */
+  static prepareWarm(request: WarmStart, context: LaunchContext): Promise<BackendProcess> {
+    const of = { id: request.warmId, isWarm: true, timeoutMs: LAUNCH_MS_MAX };
+    return BackendProcess.#prepare(request, context, of);
+  }
+
+  static async #prepare(
+    request: ProcessStart,
+    context: LaunchContext,
+    { id, isWarm, timeoutMs }: { id: string; isWarm: boolean; timeoutMs: number },
+  ): Promise<BackendProcess> {
     const { means, logFolder, stateDir, nowMs } = context;
-    const { user, limits, stopSignal } = request;
-    const folders = foldersOf(stateDir, means, request);
+    const { user, limits, stopSignal, program } = request;
+    const folders = foldersOf(stateDir, means, { program, id, user, isWarm });
+    const { claim: claimFolder } = folders;
     let groups: BackendGroups | undefined;
     const cleanUp = (): void => {
       groups?.remove();
       removeTemporary(folders.temporary, user, means);
+      if (claimFolder !== null) removeTemporary(claimFolder, user, means);
     };
     let backend: BackendProcess;
     // Folders of somebody else are refused here, and not removed.
     makeFolders(folders, user);
     try {
-      groups = limits && means.groups.make(request.backendId, limits);
-      const child = startChain(request, context, { folders, groups });
+      groups = limits && means.groups.make(id, limits);
+      const child = startChain(request, context, { id, folders, groups });
       const pid = await spawnedPid(child);
-      const log = new OutputLog(logFolder, request.backendId);
+      const log = new OutputLog(logFolder, id);
       collectOutput(child, log);
-      backend = new BackendProcess(child, { pid, means, stopSignal, groups, cleanUp, log, nowMs });
+      const of = { pid, user, claimFolder, means, stopSignal, groups, cleanUp, log, nowMs };
+      backend = new BackendProcess(child, of);
     } catch (cause) {
       cleanUp();
       throw cause;
     }
     try {
-      await backend.#ready(Math.min(request.softAtMs - nowMs(), LAUNCH_MS_MAX));
+      await backend.#ready(timeoutMs);
     } catch (cause) {
       backend.kill();
       throw cause;
@@ -129,6 +161,29 @@ export class BackendProcess {
   release(): void {
     this.#isReleased = true;
     (this.#child.stdio[4] as Writable).end('go\n');
+  }
+
+  /** Where a warm process looks for its claim; empty for one that never was warm. */
+  get claimFile(): string {
+    return this.#claimFolder === null ? '' : claimFileOf(this.#claimFolder);
+  }
+
+  /** Makes a warm process a backend. One that cannot be told so is killed, and reported as failed. */
+  claim(backendId: string, variables: Readonly<Record<string, string>>): void {
+    this.#log.giveTo(backendId);
+    try {
+      writeClaim(this.#claimFolder ?? '', this.#user, variables);
+    } catch (error) {
+      this.#hasFailed = true;
+      const cause = error instanceof Error ? error.message : String(error);
+      this.#detail = `the claim of a warm process could not be written: ${cause}`;
+      this.kill();
+    }
+  }
+
+  /** Whether it could not be told of its claim. */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   /** Asks the program to stop, as soon as it runs. */
@@ -166,7 +221,7 @@ export class BackendProcess {
   }
 
   #letGo(): void {
-    this.#detail = this.#groups?.exceeded() ?? null;
+    this.#detail ??= this.#groups?.exceeded() ?? null;
     this.#census.close();
     this.#cleanUp();
   }
@@ -226,17 +281,22 @@ export class BackendProcess {
 
 /** Starts the chain, with nothing open that is not for it. @throws {Error} when the kernel takes no such command. */
 function startChain(
-  request: CommandStart,
+  request: ProcessStart,
   context: LaunchContext,
-  of: { folders: ProgramFolders; groups: BackendGroups | undefined },
+  of: { id: string; folders: ProgramFolders; groups: BackendGroups | undefined },
 ): ChildProcess {
-  const { data, temporary } = of.folders;
+  const { data, temporary, claim } = of.folders;
   const [file = context.means.shell, ...args] = launchWords(request, context, of);
-  const table = context.means.mount === null ? undefined : tableFile(request, context, of.folders);
+  const table = context.means.mount === null ? undefined : tableFile(request, context, of);
   try {
     return spawn(file, args, {
       cwd: '/',
-      env: { HOME: data, TMPDIR: temporary, ...request.env },
+      env: {
+        HOME: data,
+        TMPDIR: temporary,
+        ...request.env,
+        ...(claim !== null && { LEASEHOLD_CLAIM_FILE: claimFileOf(claim) }),
+      },
       // A session of its own: what ends the warden's terminal or group does not reach it.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe', table ?? 'ignore'],
@@ -248,7 +308,7 @@ function startChain(
 
 /** The whole command line, from the chain to the program; see {@link initScript} for what is between. */
 function launchWords(
-  request: CommandStart,
+  request: ProcessStart,
   { means, hidden }: LaunchContext,
   of: { folders: ProgramFolders; groups: BackendGroups | undefined },
 ): string[] {
@@ -281,11 +341,11 @@ function launchWords(
 
 /** An open file with the table of mounts, and without a name: it is deleted when nobody has it open. */
 function tableFile(
-  { backendId, places, limits }: CommandStart,
+  { places, limits }: ProcessStart,
   { stateDir, workshop, hidden }: LaunchContext,
-  { data, temporary }: ProgramFolders,
+  { id, folders: { data, temporary, claim } }: { id: string; folders: ProgramFolders },
 ): number {
-  const name = path.join(stateDir, `mounts.${backendId}`);
+  const name = path.join(stateDir, `mounts.${id}`);
   const file = openSync(name, 'w+', 0o600);
   rmSync(name);
   const sharedMemoryBytes = limits && Math.ceil(limits.memoryBytes / 2);
@@ -293,7 +353,7 @@ function tableFile(
     ...viewOf(places, hidden),
     workshop,
     sharedMemoryBytes,
-    writes: [data, temporary],
+    writes: [data, temporary, ...(claim === null ? [] : [claim])],
   };
   try {
     // All of it or an error: a table without its end would leave folders uncovered.

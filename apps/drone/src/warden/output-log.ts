@@ -2,7 +2,14 @@
  * The output of backends, in files that the warden writes and the agent reads, for people and for reports. A
  * position is a number of bytes from the beginning of a backend's output, and stays valid while output is added.
  */
-import { createWriteStream, readdirSync, rmSync, statSync, type WriteStream } from 'node:fs';
+import {
+  createWriteStream,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  type WriteStream,
+} from 'node:fs';
 import { open, rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { Writable } from 'node:stream';
@@ -26,8 +33,8 @@ export function logFolderOf(stateDir: string): string {
 }
 
 /**
- * The file with the part of a backend's output that begins at `offset`, in bytes from its beginning. Files are never
- * renamed, so a reader that knows a position finds it; names sort by their offsets.
+ * The file with the part of a backend's output that begins at `offset`, in bytes from its beginning. Files of a backend
+ * are never renamed, so a reader that knows a position finds it; names sort by their offsets.
  */
 export function logFileOf(folder: string, backendId: string, offset: number): string {
   return path.join(folder, `${backendId}.${String(offset).padStart(OFFSET_DIGITS, '0')}.log`);
@@ -60,7 +67,7 @@ export function logFilesIn(folder: string): LogFile[] {
  */
 export class OutputLog {
   readonly #folder: string;
-  readonly #backendId: string;
+  #backendId: string;
   readonly #bytesMax: number;
   readonly #now: () => string;
   #files: LogFile[];
@@ -102,6 +109,27 @@ export class OutputLog {
       (lines, done) => this.#append(name, lines, done),
       (done) => this.#closeOne(done),
     );
+  }
+
+  /** What was written becomes the output of this backend, and what follows too: the process was nobody's before. */
+  giveTo(backendId: string): void {
+    this.#backendId = backendId;
+    this.#files = this.#files.map(({ offset, file }) => {
+      const renamed = { backendId, offset, file: logFileOf(this.#folder, backendId, offset) };
+      const rename = (): void => {
+        try {
+          renameSync(file, renamed.file);
+        } catch {
+          // The disk refuses: the backend goes on with its output under another name rather than not at all.
+        }
+      };
+      rename();
+      // The newest may only be on its way to the disk.
+      if (this.#stream?.pending === true && this.#stream.path === file) {
+        this.#stream.once('open', rename);
+      }
+      return renamed;
+    });
   }
 
   #append(name: string, lines: readonly string[], done: () => void): void {

@@ -1,6 +1,19 @@
 /** The files of a program: what its backends see of the machine's, and the folders that the drone keeps for it. */
 import { execFile } from 'node:child_process';
-import { chownSync, lstatSync, mkdirSync, readdirSync, rmdirSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import type { UserIds } from './protocol.ts';
@@ -123,12 +136,16 @@ export interface ProgramFolders {
   readonly above: readonly string[];
   readonly data: string;
   readonly temporary: string;
+  /** Where a warm process finds its claim; null for one that never was warm. */
+  readonly claim: string | null;
 }
 
 interface FolderOwner {
   readonly program: string;
-  readonly backendId: string;
+  /** Of its backend, or of the warm process. */
+  readonly id: string;
   readonly user: UserIds | null;
+  readonly isWarm: boolean;
 }
 
 /** The part of `LaunchMeans` that this needs. */
@@ -138,7 +155,11 @@ interface Means {
 }
 
 const TEMPORARY = 'tmp';
+const CLAIMS = 'claims';
+const CLAIM_FILE = 'claim.json';
 const PRIVATE = 0o700;
+/** Its program may remove its own file from it, and no other. */
+const SHARED = 0o1770;
 /** May be entered, but not listed. */
 const PASSABLE = 0o711;
 
@@ -146,15 +167,17 @@ const PASSABLE = 0o711;
 export function foldersOf(
   stateDir: string,
   { mount }: Pick<Means, 'mount'>,
-  { program, backendId, user }: FolderOwner,
+  { program, id, user, isWarm }: FolderOwner,
 ): ProgramFolders {
   const isReachable = mount !== null || user === null;
   const root = isReachable ? stateDir : path.join(os.tmpdir(), `leasehold-${String(user.uid)}`);
   const [data, temporary] = [path.join(root, 'data'), path.join(root, TEMPORARY)];
+  const claims = path.join(root, CLAIMS);
   return {
-    above: [...(isReachable ? [] : [root]), data, temporary],
+    above: [...(isReachable ? [] : [root]), data, temporary, ...(isWarm ? [claims] : [])],
     data: path.join(data, program),
-    temporary: path.join(temporary, backendId),
+    temporary: path.join(temporary, id),
+    claim: isWarm ? path.join(claims, id) : null,
   };
 }
 
@@ -163,11 +186,42 @@ export function foldersOf(
  * @throws {Error} when one belongs to somebody else: then it is not trusted, and not taken over.
  */
 export function makeFolders(
-  { above, data, temporary }: ProgramFolders,
+  { above, data, temporary, claim }: ProgramFolders,
   user: UserIds | null,
 ): void {
   for (const folder of above) makeFolder(folder, null, PASSABLE);
   for (const folder of [data, temporary]) makeFolder(folder, user, PRIVATE);
+  if (claim === null) return;
+  // The warden's own: it may not write to a folder of another user, and follows nothing that such a user puts there.
+  mkdirSync(claim, { mode: PRIVATE });
+  if (user !== null) chownSync(claim, process.getuid?.() ?? 0, user.gid);
+  chmodSync(claim, SHARED);
+}
+
+/** The file in which a warm process finds its claim, and which it removes when it serves it. */
+export function claimFileOf(folder: string): string {
+  return path.join(folder, CLAIM_FILE);
+}
+
+/**
+ * Writes the claim of a warm process: whole or not at all, for its user alone.
+ * @throws {Error} when it cannot be written, as when the process has put something in its place.
+ */
+export function writeClaim(
+  folder: string,
+  user: UserIds | null,
+  variables: Readonly<Record<string, string>>,
+): void {
+  const draft = path.join(folder, `.${randomUUID()}`);
+  // Never through a link that is there already.
+  const file = openSync(draft, 'wx', 0o600);
+  try {
+    writeFileSync(file, `${JSON.stringify(variables)}\n`);
+    if (user !== null) fchownSync(file, user.uid, user.gid);
+  } finally {
+    closeSync(file);
+  }
+  renameSync(draft, claimFileOf(folder));
 }
 
 function makeFolder(folder: string, user: UserIds | null, mode: number): void {
@@ -201,11 +255,12 @@ export function removeTemporary(folder: string, user: UserIds | null, { drop }: 
 
 /** Removes what wardens that were killed have left. Nothing of theirs runs any more. */
 export function removeLeftTemporary(stateDir: string, means: Means): void {
-  const root = path.join(stateDir, TEMPORARY);
-  if (lstatSync(root, { throwIfNoEntry: false }) === undefined) return;
-  for (const name of readdirSync(root)) {
-    const folder = path.join(root, name);
-    const { uid, gid } = lstatSync(folder);
-    removeTemporary(folder, uid === (process.getuid?.() ?? 0) ? null : { uid, gid }, means);
+  for (const root of [TEMPORARY, CLAIMS].map((name) => path.join(stateDir, name))) {
+    if (lstatSync(root, { throwIfNoEntry: false }) === undefined) continue;
+    for (const name of readdirSync(root)) {
+      const folder = path.join(root, name);
+      const { uid, gid } = lstatSync(folder);
+      removeTemporary(folder, uid === (process.getuid?.() ?? 0) ? null : { uid, gid }, means);
+    }
   }
 }

@@ -51,6 +51,8 @@ export interface WardenIdentity {
   readonly isolation: IsolationFacts;
   /** Whether it runs containers; left out by a warden of an earlier version, which does not. */
   readonly containers?: boolean;
+  /** Whether it keeps warm processes; left out by a warden of an earlier version, which does not. */
+  readonly warm?: boolean;
 }
 
 /** When a backend must stop and when it must be gone, as the agent has it from its grant. */
@@ -90,8 +92,10 @@ export interface CommandLimits {
   readonly together: number;
 }
 
-/** The start of a program of this machine. Its backends share a folder of data with the program's name. */
-export interface CommandStart extends CommonStart {
+/** A program of this machine, and how it is run. Its backends share a folder of data with the program's name. */
+export interface ProcessStart {
+  readonly program: string;
+  readonly stopSignal: string;
   /** The user that the program runs as; null for the warden's own. */
   readonly user: UserIds | null;
   readonly places: ProgramPlaces;
@@ -104,12 +108,42 @@ export interface CommandStart extends CommonStart {
   readonly limits?: CommandLimits | undefined;
 }
 
+/** The start of a program of this machine. */
+export interface CommandStart extends CommonStart, ProcessStart {}
+
+/**
+ * The start of a process that holds no key, until a backend claims it. It belongs to the agent that asked for it, and
+ * ends with that agent's command.
+ */
+export interface WarmStart extends ProcessStart {
+  readonly warmId: string;
+}
+
+/** A backend that a warm process becomes. */
+export interface ClaimStart extends CommonStart {
+  readonly claim: {
+    readonly warmId: string;
+    /** What its environment would have had; the process finds it in its claim file. */
+    readonly variables: Readonly<Record<string, string>>;
+  };
+}
+
+/** Why a claim is refused whose process has ended: the backend may be started without it. */
+export const NOT_WARM = 'not_warm';
+
+/** The end of a warm process that no backend has claimed. */
+export interface WarmEnd {
+  readonly warmId: string;
+  readonly exitCode: number | null;
+  readonly detail: string | null;
+}
+
 /** The start of a container. */
 export interface ContainerStart extends CommonStart {
   readonly container: ContainerRequest;
 }
 
-export type StartRequest = CommandStart | ContainerStart;
+export type StartRequest = CommandStart | ContainerStart | ClaimStart;
 
 export interface ContainerRequest {
   /** The socket of its engine. */
@@ -172,6 +206,8 @@ export interface Introduction {
 /** What only the agent in command may ask. */
 export type Command =
   | { readonly id: number; readonly op: 'start'; readonly backend: StartRequest }
+  | { readonly id: number; readonly op: 'warm'; readonly warm: WarmStart }
+  | { readonly id: number; readonly op: 'cool'; readonly warmId: string }
   | { readonly id: number; readonly op: 'extend'; readonly items: readonly ExtendRequest[] }
   | { readonly id: number; readonly op: 'stop'; readonly stop: StopRequest }
   | { readonly id: number; readonly op: 'note'; readonly backendId: string; readonly meta: unknown }
@@ -188,6 +224,7 @@ export type Reply =
 
 export type WardenEvent =
   | { readonly event: 'changed'; readonly backend: BackendSnapshot }
+  | { readonly event: 'cooled'; readonly end: WarmEnd }
   | { readonly event: 'superseded' };
 
 /** A message that does not follow the protocol. */
@@ -285,6 +322,18 @@ export function decodeRequest(line: string): Request {
     case 'forget':
       return { id, op: 'forget', backendId: idOf(message, 'backendId') };
     default:
+      return decodeOfWarm(message, id);
+  }
+}
+
+/** What is asked about warm processes. */
+function decodeOfWarm(message: Fields, id: number): Request {
+  switch (message['op']) {
+    case 'warm':
+      return { id, op: 'warm', warm: decodeWarm(fieldsOf(message['warm'], 'warm')) };
+    case 'cool':
+      return { id, op: 'cool', warmId: idOf(message, 'warmId') };
+    default:
       throw new ProtocolError(`unknown op ${JSON.stringify(message['op'])}`);
   }
 }
@@ -295,35 +344,57 @@ function decodeStart(fields: Fields): StartRequest {
     hardAfterMs: numberOf(fields, 'hardAfterMs'),
     softToHardMs: numberOf(fields, 'softToHardMs'),
     leashMs: numberOf(fields, 'leashMs'),
-    program: idOf(fields, 'program'),
-    stopSignal: matching(fields, 'stopSignal', {
-      form: /^SIG[A-Z0-9]{2,10}$/u,
-      rule: 'the name of a signal',
-    }),
+    ...decodeRunning(fields),
     stopGraceMs: numberOf(fields, 'stopGraceMs'),
     meta: fields['meta'] ?? null,
   };
   if (fields['container'] !== undefined) {
     return { ...common, container: decodeContainer(fieldsOf(fields['container'], 'container')) };
   }
+  if (fields['claim'] !== undefined) {
+    const claim = fieldsOf(fields['claim'], 'claim');
+    const variables = variablesOf(claim, 'variables');
+    return { ...common, claim: { warmId: idOf(claim, 'warmId'), variables } };
+  }
+  return { ...common, ...decodeProcess(fields) };
+}
+
+function decodeWarm(fields: Fields): WarmStart {
+  return { warmId: idOf(fields, 'warmId'), ...decodeRunning(fields), ...decodeProcess(fields) };
+}
+
+function decodeRunning(fields: Fields): Pick<ProcessStart, 'program' | 'stopSignal'> {
   return {
-    ...common,
+    program: idOf(fields, 'program'),
+    stopSignal: matching(fields, 'stopSignal', {
+      form: /^SIG[A-Z0-9]{2,10}$/u,
+      rule: 'the name of a signal',
+    }),
+  };
+}
+
+function decodeProcess(fields: Fields): Omit<ProcessStart, 'program' | 'stopSignal'> {
+  return {
     user: fields['user'] === null ? null : decodeUser(fieldsOf(fields['user'], 'user')),
     places: decodePlaces(fieldsOf(fields['places'], 'places')),
     command: stringOf(fields, 'command'),
     args: listOf(fields, 'args').map((arg) => text(arg, 'args')),
-    env: Object.fromEntries(
-      Object.entries(fieldsOf(fields['env'], 'env')).map(([name, value]) => [
-        name,
-        text(value, 'env'),
-      ]),
-    ),
+    env: variablesOf(fields, 'env'),
     cwd: fields['cwd'] === null ? null : absolute(fields['cwd'], 'cwd'),
     limits:
       fields['limits'] === undefined
         ? undefined
         : decodeLimits(fieldsOf(fields['limits'], 'limits')),
   };
+}
+
+function variablesOf(fields: Fields, name: string): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(fieldsOf(fields[name], name)).map(([variable, value]) => [
+      variable,
+      text(value, name),
+    ]),
+  );
 }
 
 function decodeContainer(fields: Fields): ContainerRequest {

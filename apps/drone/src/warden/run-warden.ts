@@ -34,8 +34,9 @@ import {
   type Reply,
   REQUEST_LINE_MAX,
   type WardenIdentity,
+  type WarmEnd,
 } from './protocol.ts';
-import { type Launch, StartRefused, Warden } from './warden.ts';
+import { type Launch, type LaunchWarm, StartRefused, Warden } from './warden.ts';
 
 /** How long a warden without an agent and without a living backend stays. */
 const IDLE_LIMIT_MS = 5_000;
@@ -86,7 +87,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   });
   let isShutdown = false;
   const server: AgentServer = new AgentServer({
-    identity: { clockId, pid: process.pid, isolation: means.facts, containers: true },
+    identity: { clockId, pid: process.pid, isolation: means.facts, containers: true, warm: true },
     secret,
     warden: () => warden,
     onShutdown: () => {
@@ -107,11 +108,12 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     nowMs,
   };
   const warden: Warden = new Warden({
-    launch: launcher(context, { stateDir, logFolder, guard, removals, nowMs, onProblem }),
+    ...launchers(context, { stateDir, logFolder, guard, removals, nowMs, onProblem }),
     nowMs,
     onActBy: (atMs) => leash.hold(atMs),
     whenLeashed: () => leash.ready(),
     onChange: (backend) => server.tell(backend),
+    onCooled: (end) => server.tellCooled(end),
   });
 
   // The process that starts a warden has found that none answers here: what is left is a dead one's socket.
@@ -130,12 +132,18 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
 }
 
-/** Prepares a backend of either kind. */
-function launcher(ofCommands: LaunchContext, ofContainers: ContainerContext): Launch {
-  return (request) =>
-    'container' in request
-      ? ContainerProcess.prepare(request, ofContainers)
-      : BackendProcess.prepare(request, ofCommands);
+/** Prepares a backend of either kind, and a warm process. */
+function launchers(
+  ofCommands: LaunchContext,
+  ofContainers: ContainerContext,
+): { launch: Launch; launchWarm: LaunchWarm } {
+  return {
+    launch: (request) =>
+      'container' in request
+        ? ContainerProcess.prepare(request, ofContainers)
+        : BackendProcess.prepare(request, ofCommands),
+    launchWarm: (request) => BackendProcess.prepareWarm(request, ofCommands),
+  };
 }
 
 async function until(isSo: () => boolean, limitMs: number): Promise<void> {
@@ -153,7 +161,7 @@ function untilUnneeded(of: {
   return new Promise((resolve) => {
     const stopTicking = of.clock.onTick((nowMs) => {
       of.warden.tick(nowMs);
-      const isEmpty = of.warden.aliveIds().length === 0;
+      const { isEmpty } = of.warden;
       const isIdle = isEmpty && !of.hasAgent();
       idleSinceMs = isIdle ? (idleSinceMs ?? nowMs) : undefined;
       const isOver = isEmpty && of.isShutdown();
@@ -206,6 +214,10 @@ export class AgentServer {
     this.#agent?.send({ event: 'changed', backend });
   }
 
+  tellCooled(end: WarmEnd): void {
+    this.#agent?.send({ event: 'cooled', end });
+  }
+
   #serve(socket: net.Socket): void {
     const channel: LineChannel = lineChannel(socket, {
       lengthMax: REQUEST_LINE_MAX,
@@ -214,7 +226,9 @@ export class AgentServer {
     socket.on('error', () => socket.destroy());
     socket.on('close', () => {
       this.#trusted.delete(channel);
-      if (this.#agent === channel) this.#agent = undefined;
+      if (this.#agent !== channel) return;
+      this.#agent = undefined;
+      this.#options.warden().coolAll();
     });
   }
 
@@ -244,7 +258,8 @@ export class AgentServer {
       this.#agent?.send({ event: 'superseded' });
       this.#agent?.close();
       this.#agent = channel;
-      // Before it can ask for a list: a start of the former agent that is not in it never runs.
+      // Before it can ask for a list: a start of the former agent that is not in it never runs. Nor does it get warm
+      // processes, which may be of an earlier configuration.
       this.#options.warden().cancelLaunches();
     }
     channel.send({ id, ok: true, value: this.#options.identity });
@@ -268,6 +283,10 @@ export class AgentServer {
     switch (request.op) {
       case 'start':
         return warden.start(request.backend);
+      case 'warm':
+        return warden.warm(request.warm);
+      case 'cool':
+        return warden.cool(request.warmId);
       case 'extend':
         return warden.extend(request.items);
       case 'stop':

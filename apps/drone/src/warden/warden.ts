@@ -1,11 +1,17 @@
 import { BOOT_READINGS_APART_MS } from '@leasehold/service-kit/boot-clock';
-import type {
-  BackendSnapshot,
-  BackendState,
-  ExtendRequest,
-  OfferedDeadlines,
-  StartRequest,
-  StopRequest,
+import {
+  NOT_WARM,
+  type BackendSnapshot,
+  type BackendState,
+  type ClaimStart,
+  type CommandStart,
+  type ContainerStart,
+  type ExtendRequest,
+  type OfferedDeadlines,
+  type StartRequest,
+  type StopRequest,
+  type WarmEnd,
+  type WarmStart,
 } from './protocol.ts';
 
 /** What the warden needs of a backend's processes, or of its container. */
@@ -208,10 +214,30 @@ export function extensionProblem(
  * reported as the end of the backend.
  */
 export type Launch = (
-  request: StartRequest,
+  request: CommandStart | ContainerStart,
 ) => Promise<OwnedProcess & { release(): void | Promise<void> }>;
 
-/** Why a backend was not started. It never will be: its id is used up. */
+/** A program that runs without a key, or is prepared up to the point where `release` lets it run. */
+export interface WarmProcess extends OwnedProcess {
+  /** Where it finds its claim. */
+  readonly claimFile: string;
+  release(): void;
+  /** Makes it a backend. A claim that fails is reported as the end of the backend. */
+  claim(backendId: string, variables: Readonly<Record<string, string>>): void;
+}
+
+/** Prepares a warm process. */
+export type LaunchWarm = (request: WarmStart) => Promise<WarmProcess>;
+
+/** A process that is about to become a backend. */
+interface Launched {
+  readonly process: OwnedProcess;
+  release(): void | Promise<void>;
+  /** In place of the release: it serves nobody. */
+  drop(): void;
+}
+
+/** Why a backend was not started. It never will be, unless it is {@link NOT_WARM}: its id is used up. */
 export class StartRefused extends Error {
   override readonly name = 'StartRefused';
 }
@@ -224,8 +250,11 @@ const SEEN_IDS_MAX = 100_000;
 
 interface WardenOptions {
   readonly launch: Launch;
+  readonly launchWarm: LaunchWarm;
   readonly nowMs: () => number;
   readonly onChange: (backend: BackendSnapshot) => void;
+  /** A warm process of the agent in command has ended, and no backend has claimed it. */
+  readonly onCooled: (end: WarmEnd) => void;
   /**
    * Called with the moment by which a backend must be killed next, before its program runs and
    * after every change; undefined while none exists.
@@ -247,33 +276,42 @@ export class Warden {
   readonly #seenIds = new Set<string>();
   /** The launches that are still wanted: one that is removed early is never released. */
   readonly #launchingIds = new Set<string>();
+  readonly #warm: WarmProcesses;
   #actByMs: number | undefined;
   #isShuttingDown = false;
 
   constructor(options: WardenOptions) {
     this.#options = options;
+    this.#warm = new WarmProcesses(options);
   }
 
-  /** @throws {StartRefused} saying why; nothing runs then. */
+  /**
+   * A claim of a warm process that has ended is refused as {@link NOT_WARM}, and leaves its id unused: the backend may
+   * still be started without one.
+   * @throws {StartRefused} saying why; nothing runs then.
+   */
   async start(request: StartRequest): Promise<BackendSnapshot> {
     const { backendId } = request;
+    if ('claim' in request && !this.#warm.has(request.claim.warmId)) {
+      throw new StartRefused(NOT_WARM);
+    }
     this.#refuseUnlessNew(backendId);
     this.#refuseUnlessWanted(request);
 
-    const process = await this.#launchWanted(request);
+    const launched = 'claim' in request ? this.#claim(request) : await this.#launchWanted(request);
     await this.#options.whenLeashed?.();
     try {
       if (!this.#launchingIds.delete(backendId)) throw new StartRefused('not_wanted_any_more');
       // Launching took time; the program runs only if soft is still ahead.
       this.#refuseUnlessWanted(request);
     } catch (refusal) {
-      process.kill();
+      launched.drop();
       throw refusal;
     }
-    const backend = new WardenBackend(request, process);
+    const backend = new WardenBackend(request, launched.process);
     this.#backends.set(backendId, backend);
     this.#tellActByAlso(backend);
-    await process.release();
+    await launched.release();
     return backend.snapshot();
   }
 
@@ -283,6 +321,31 @@ export class Warden {
    */
   cancelLaunches(): void {
     this.#launchingIds.clear();
+    this.coolAll();
+  }
+
+  /**
+   * Starts a process that holds no key, and has no deadlines, until a backend claims it.
+   * @throws {StartRefused} when nothing is started any more.
+   */
+  async warm(request: WarmStart): Promise<{ claimFile: string }> {
+    if (this.#isShuttingDown) throw new StartRefused('shutting_down');
+    return this.#warm.start(request);
+  }
+
+  /** Kills a warm process; it has nothing to lose. Returns whether there is one. */
+  cool(warmId: string): boolean {
+    return this.#warm.end(warmId, true);
+  }
+
+  /** Kills all warm processes: the agent that they belong to is not in command any more, and is told nothing. */
+  coolAll(): void {
+    this.#warm.endAll();
+  }
+
+  /** Whether no process is left, of a backend or a warm one. */
+  get isEmpty(): boolean {
+    return this.aliveIds().length === 0 && this.#warm.isEmpty;
   }
 
   /** What is wrong with each of the offered deadlines, in order; null where nothing is. */
@@ -336,6 +399,7 @@ export class Warden {
   /** Ends everything without asking; nothing is started from now on. */
   shutdown(): void {
     this.#isShuttingDown = true;
+    this.coolAll();
     for (const backendId of this.aliveIds()) {
       this.stop({ backendId, mode: 'hard', reason: 'internal', isKeyLost: false });
     }
@@ -345,6 +409,7 @@ export class Warden {
     for (const backend of this.#backends.values()) {
       if (backend.tick(nowMs)) this.#options.onChange(backend.snapshot());
     }
+    this.#warm.tick();
     this.#tellActBy();
   }
 
@@ -365,10 +430,22 @@ export class Warden {
     this.#actByMs = Math.min(this.#actByMs ?? actByMs, actByMs);
   }
 
-  async #launchWanted(request: StartRequest): ReturnType<Launch> {
+  /** What lets it serve the backend is its claim, as the release does for a process that is launched. */
+  #claim({ backendId, claim }: ClaimStart): Launched {
+    const process = this.#warm.take(claim.warmId);
+    this.#launchingIds.add(backendId);
+    return {
+      process,
+      release: () => process.claim(backendId, claim.variables),
+      drop: () => this.#warm.drop(claim.warmId, process, false),
+    };
+  }
+
+  async #launchWanted(request: CommandStart | ContainerStart): Promise<Launched> {
     this.#launchingIds.add(request.backendId);
     try {
-      return await this.#options.launch(request);
+      const process = await this.#options.launch(request);
+      return { process, release: () => process.release(), drop: () => process.kill() };
     } catch (error) {
       this.#launchingIds.delete(request.backendId);
       throw error;
@@ -404,5 +481,96 @@ export class Warden {
     return [...this.#backends.values()].some(
       (backend) => backend.keyId === keyId && backend.state !== 'gone',
     );
+  }
+}
+
+/** The processes that run without a key, until one is claimed. They belong to the agent in command. */
+class WarmProcesses {
+  readonly #options: Pick<WardenOptions, 'launchWarm' | 'onCooled'>;
+  readonly #warm = new Map<string, WarmProcess>();
+  /** The launches that are still wanted. */
+  readonly #launchingIds = new Set<string>();
+  /** What was killed and is not gone yet, and whether the agent is to be told. */
+  readonly #ending = new Map<string, { readonly process: OwnedProcess; isTold: boolean }>();
+
+  constructor(options: Pick<WardenOptions, 'launchWarm' | 'onCooled'>) {
+    this.#options = options;
+  }
+
+  get isEmpty(): boolean {
+    return this.#warm.size === 0 && this.#ending.size === 0;
+  }
+
+  /** Whether it can be claimed: it has not ended. */
+  has(warmId: string): boolean {
+    const process = this.#warm.get(warmId);
+    return process?.exitCode === null && !process.isGone();
+  }
+
+  async start(request: WarmStart): Promise<{ claimFile: string }> {
+    const { warmId } = request;
+    if (this.#warm.has(warmId) || this.#launchingIds.has(warmId) || this.#ending.has(warmId)) {
+      throw new StartRefused('started_before');
+    }
+    this.#launchingIds.add(warmId);
+    const process = await this.#options.launchWarm(request).catch((error: unknown) => {
+      this.#launchingIds.delete(warmId);
+      throw error;
+    });
+    if (!this.#launchingIds.delete(warmId)) {
+      process.kill();
+      throw new StartRefused('not_wanted_any_more');
+    }
+    this.#warm.set(warmId, process);
+    process.release();
+    return { claimFile: process.claimFile };
+  }
+
+  /** It is somebody's from now on: no other claim finds it. */
+  take(warmId: string): WarmProcess {
+    const process = this.#warm.get(warmId);
+    if (process === undefined) throw new StartRefused(NOT_WARM);
+    this.#warm.delete(warmId);
+    return process;
+  }
+
+  end(warmId: string, isTold: boolean): boolean {
+    const wasLaunching = this.#launchingIds.delete(warmId);
+    const process = this.#warm.get(warmId);
+    if (process === undefined) return wasLaunching;
+    this.#warm.delete(warmId);
+    this.drop(warmId, process, isTold);
+    return true;
+  }
+
+  /** Kills one that is not in the list any more, and sees to its end. */
+  drop(warmId: string, process: OwnedProcess, isTold: boolean): void {
+    this.#ending.set(warmId, { process, isTold });
+    process.kill();
+  }
+
+  endAll(): void {
+    this.#launchingIds.clear();
+    for (const one of this.#ending.values()) one.isTold = false;
+    for (const warmId of [...this.#warm.keys()]) this.end(warmId, false);
+  }
+
+  tick(): void {
+    for (const [warmId, process] of this.#warm) {
+      if (!process.isGone()) continue;
+      this.#warm.delete(warmId);
+      this.#tell(warmId, process);
+    }
+    for (const [warmId, { process, isTold }] of this.#ending) {
+      // Repeated: a process may have been forked while the first kill was on its way.
+      process.kill();
+      if (!process.isGone()) continue;
+      this.#ending.delete(warmId);
+      if (isTold) this.#tell(warmId, process);
+    }
+  }
+
+  #tell(warmId: string, { exitCode, detail = null }: OwnedProcess): void {
+    this.#options.onCooled({ warmId, exitCode, detail });
   }
 }

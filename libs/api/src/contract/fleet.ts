@@ -116,6 +116,21 @@ export const heartbeatInputSchema = z.strictObject({
       .optional(),
     /** How long the previous heartbeat took until it was answered; left out if it was not. */
     roundTripMs: z.number().nonnegative().optional(),
+    /** Of each program that should have warm processes; left out by a drone without such programs. */
+    warm: z
+      .array(
+        z.strictObject({
+          program: idSchema,
+          /** Warm processes that a connect may claim. */
+          count: z.number().int().nonnegative().max(LIMITS.capacityMax),
+          /** As its configuration has it. */
+          wanted: z.number().int().positive().max(LIMITS.capacityMax),
+          /** What was wrong with the last that failed; null once the present ones have been well for a while. */
+          problem: textSchema({ bytesMax: 1_024, isControlAllowed: true }).nullable(),
+        }),
+      )
+      .max(LIMITS.programsPerDroneMax)
+      .optional(),
     /** Its container engine, if it has programs that are containers. */
     engine: z
       .strictObject({

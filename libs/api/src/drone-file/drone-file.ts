@@ -134,7 +134,11 @@ export function parseDroneFile(
     program.kind === 'command' ? [[name, program] as const] : [],
   );
   const users = usersOf({ ...parsed.data, programs: Object.fromEntries(commands) }, system);
-  const problems = [...users.problems, ...networkProblems(parsed.data)];
+  const problems = [
+    ...users.problems,
+    ...networkProblems(parsed.data),
+    ...warmProblems(parsed.data),
+  ];
   return problems.length > 0
     ? { outcome: 'invalid', problems: problems.map((problem) => `${file}: ${problem}`) }
     : { outcome: 'valid', values: { ...parsed.data, userOf: (program) => users.of(program) } };
@@ -171,6 +175,28 @@ function networkProblems({
       ? [`host: must be an IP address, because programs.${name} publishes its port on it`]
       : [],
   );
+}
+
+/** Warm processes count as backends do, and each has a port of its own. */
+function warmProblems({
+  capacity,
+  programs,
+}: Pick<z.infer<typeof droneFileSchema>, 'capacity' | 'programs'>): string[] {
+  const kept = Object.entries(programs).flatMap(([name, program]) =>
+    program.kind === 'command' && program.warm > 0 ? [[name, program] as const] : [],
+  );
+  const ofOne = kept.flatMap(([name, { warm, port, resources }]) => {
+    const place = `programs.${name}.warm`;
+    const most = resources?.instancesMax ?? warm;
+    return [
+      ...(port === 'auto' ? [] : [`${place}: is not possible with a fixed port`]),
+      ...(warm > most ? [`${place}: must be at most its instancesMax, ${String(most)}`] : []),
+    ];
+  });
+  const sum = kept.reduce((total, [, { warm }]) => total + warm, 0);
+  if (sum <= capacity) return ofOne;
+  const all = kept.map(([name]) => `programs.${name}.warm`).join(', ');
+  return [...ofOne, `${all}: must together be at most the capacity, ${String(capacity)}`];
 }
 
 // The users that programs run as: the one that the configuration names, or else one of a range, by

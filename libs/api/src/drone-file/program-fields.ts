@@ -284,6 +284,13 @@ export const commandProgramSchema = fieldsAlone({
     .max(1_024)
     .optional()
     .describe('Processors of one backend; a fraction is allowed. By default as many as there are.'),
+  warm: z
+    .number()
+    .int()
+    .min(0)
+    .max(LIMITS.capacityMax)
+    .default(0)
+    .describe('Processes that are kept running without a key, for the next connects to claim.'),
   fileSizeMax: sizeSchema.default('16g').describe('The length of each file that it writes.'),
   ...commonFields,
 });
@@ -312,6 +319,11 @@ export function programOf<Command extends z.ZodType>(commandProgram: Command) {
   }));
   return z.unknown().transform((given, context): z.output<Command> | ContainerConfig => {
     const isContainer = typeof given === 'object' && given !== null && 'image' in given;
+    if (isContainer && 'warm' in given) {
+      const message = 'is not possible for a container, only for a command of the machine';
+      context.issues.push({ code: 'custom', message, path: ['warm'], input: given });
+      return z.NEVER;
+    }
     const parsed = (isContainer ? container : commandProgram).safeParse(given);
     if (parsed.success) return parsed.data;
     for (const { message, path } of parsed.error.issues) {

@@ -52,7 +52,7 @@ export interface FleetService {
    */
   session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
   /** @throws {LeaseError} `session.superseded`. */
-  heartbeat(heartbeat: Heartbeat): Promise<{ heartbeatMs: number }>;
+  heartbeat(heartbeat: Heartbeat): Promise<{ heartbeatMs: number; draining: boolean }>;
   /** The drone stops: it is given nothing more until its next session. @throws {LeaseError} `session.superseded`. */
   goodbye(ref: SessionRef): Promise<void>;
   /** @throws {LeaseError} `session.superseded`. */
@@ -136,8 +136,8 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       return droneSession(deps, request, signal);
     },
     async heartbeat(heartbeat) {
-      await recordHeartbeat(store.vital, heartbeat);
-      return { heartbeatMs };
+      const { draining } = await recordHeartbeat(store.vital, heartbeat);
+      return { heartbeatMs, draining };
     },
     goodbye: (ref) => recordGoodbye(store.vital, ref),
     acknowledge: async (ack) => {

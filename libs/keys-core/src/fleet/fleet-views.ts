@@ -36,6 +36,16 @@ export interface BackendUsage {
   readonly cpus: number | null;
 }
 
+/** The processes of a program that run without a key, so that a connect need not wait for their start. */
+export interface WarmProcesses {
+  readonly program: string;
+  readonly count: number;
+  /** As the drone's configuration has it. */
+  readonly wanted: number;
+  /** What was wrong with the last that failed; null once the present ones have been well for a while. */
+  readonly problem: string | null;
+}
+
 /** A drone as operators see it. Instants are ISO-8601 UTC strings. */
 export interface DroneView {
   readonly droneId: string;
@@ -60,6 +70,8 @@ export interface DroneView {
   readonly machine: MachineLoad | null;
   /** Null for a drone without programs that are containers, and before it has asked its engine. */
   readonly engine: DroneEngine | null;
+  /** Of each program that should have warm processes; none unless it is connected and reports some. */
+  readonly warm: readonly WarmProcesses[];
   /** The round-trip time of its heartbeats, as it measured last; null before that. */
   readonly roundTripMs: number | null;
   /** Whether a heartbeat, or without one the session, came within three intervals; false when lost. */

@@ -9,6 +9,7 @@ export type {
   MachineLoad,
   // Named by the types of the API, which the client's package declares.
   OfferedProgram,
+  WarmProcesses,
 } from './fleet-views.ts';
 export {
   type BackendListInput,

@@ -133,6 +133,7 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
             <Mono>{roundTrip(drone.roundTripMs)}</Mono>
           ),
         ...Object.fromEntries(isolationFacts(drone.isolation)),
+        'Warm processes': warmText(drone.warm),
         'Container engine': drone.engine === null ? null : (drone.engine.problem ?? 'answers'),
         Datacenter: drone.datacenter,
         Version: <Mono>{drone.version}</Mono>,
@@ -146,6 +147,16 @@ function DroneFacts({ drone }: { readonly drone: Drone }) {
       }}
     />
   );
+}
+
+/** Null where the drone keeps none. */
+function warmText(warm: Drone['warm']): string | null {
+  if (warm.length === 0) return null;
+  const texts = warm.map(({ program, count, wanted, problem }) => {
+    const text = `${program}: ${count === wanted ? '' : `${String(count)} of `}${String(wanted)} warm`;
+    return problem === null ? text : `${text} (${problem})`;
+  });
+  return texts.join(', ');
 }
 
 /** Null where it is not known. */

@@ -92,17 +92,29 @@ describe('drone session', () => {
       getDrone(store.general, ref.droneId, HEARTBEAT_MS);
     expect(await seen()).toMatchObject({ load: null, roundTripMs: null, isConnected: true });
 
-    const load = { backends: 3, roundTripMs: 1.5 };
-    await recordHeartbeat(store.general, { ...ref, localTimeMs: 5, load });
-    expect(await seen()).toMatchObject({ load: { backends: 3 }, roundTripMs: 1.5 });
+    const warm = [{ program: 'room', count: 1, wanted: 2, problem: null }];
+    const load = { backends: 3, roundTripMs: 1.5, warm };
+    const answer = await recordHeartbeat(store.general, { ...ref, localTimeMs: 5, load });
+    expect(answer).toEqual({ draining: false });
+    expect(await seen()).toMatchObject({ load: { backends: 3 }, roundTripMs: 1.5, warm });
 
     await store.general
       .$executeRaw`update drone set heartbeat_at = heartbeat_at - interval '1 minute'`;
-    expect(await seen()).toMatchObject({ isConnected: false, status: 'unreachable' });
+    expect(await seen()).toMatchObject({ isConnected: false, status: 'unreachable', warm: [] });
     await openSession(store.general, aSession(ref.droneId, randomUUID()));
     expect(await seen()).toMatchObject({ load: null, roundTripMs: null, isConnected: true });
     await setLost(store.general, ref.droneId);
     expect(await seen()).toMatchObject({ isConnected: false });
+  });
+
+  test('answers a heartbeat with whether the drone is drained', async () => {
+    const { store } = await openKernel();
+    const ref = await aDrone(store.general);
+    await store.general.$executeRaw`update drone set draining = true`;
+
+    const answer = await recordHeartbeat(store.general, { ...ref, localTimeMs: 5, load: {} });
+
+    expect(answer).toEqual({ draining: true });
   });
 
   test('a drone that was marked lost is back with its next session, and stays drained', async () => {

@@ -111,17 +111,19 @@ export interface Heartbeat extends SessionRef {
  * heartbeat of an older one could carry a reading of another clock. Stays HOT: no index changes. What backends use is
  * not written again by a heartbeat without it.
  *
+ * Returns whether the drone is given no more backends.
+ *
  * @throws {LeaseError} `session.superseded` when no row matched.
  */
 export async function recordHeartbeat(
   sql: Sql<'vital'>,
   { usage, ...heartbeat }: Heartbeat,
-): Promise<void> {
+): Promise<{ draining: boolean }> {
   const used =
     usage === undefined
       ? fragment``
       : fragment`, usage = ${usageText(usage)}::jsonb, usage_at = clock_timestamp()`;
-  const rows = await sql.$queryRaw<{ id: string }[]>`
+  const [row] = await sql.$queryRaw<{ draining: boolean }[]>`
     update drone
     set local_time_ms = ${heartbeat.localTimeMs}::float8,
       heartbeat_at = clock_timestamp(),
@@ -129,8 +131,9 @@ export async function recordHeartbeat(
     where id = ${heartbeat.droneId} collate "C"
       and session = ${heartbeat.session}::bigint
       and clock_id = ${heartbeat.clockId}::uuid
-    returning id`;
-  if (rows.length === 0) throw new LeaseError('session.superseded');
+    returning draining`;
+  if (row === undefined) throw new LeaseError('session.superseded');
+  return row;
 }
 
 function usageText(usage: NonNullable<Heartbeat['usage']>): string {

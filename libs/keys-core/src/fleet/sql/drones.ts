@@ -15,7 +15,13 @@ import {
   onlyRow,
   type Sql,
 } from '../../postgres/sql.ts';
-import type { DroneEngine, DroneView, MachineLoad, RemovedDrone } from '../fleet-views.ts';
+import type {
+  DroneEngine,
+  DroneView,
+  MachineLoad,
+  RemovedDrone,
+  WarmProcesses,
+} from '../fleet-views.ts';
 
 const TERMINATED_RANK = statusRank('terminated');
 /** After this many intervals without a heartbeat a drone counts as unreachable. */
@@ -49,13 +55,14 @@ const SORT_VALUES: Record<DroneSort, Fragment> = {
 
 type DroneRow = Omit<
   Dated<DroneView, 'lostAt' | 'stoppedAt' | 'registeredAt' | 'heartbeatAt' | 'asOf'>,
-  'load' | 'roundTripMs' | 'engine' | 'machine'
+  'load' | 'roundTripMs' | 'engine' | 'machine' | 'warm'
 > & {
   readonly load: {
     readonly backends?: number;
     readonly roundTripMs?: number;
     readonly engine?: DroneEngine;
     readonly machine?: MachineLoad;
+    readonly warm?: readonly WarmProcesses[];
   } | null;
 };
 
@@ -137,11 +144,13 @@ function droneRows(heartbeatMs: number): Fragment {
 }
 
 function droneView({ load, ...row }: DroneRow): DroneView {
+  const present = row.isConnected ? load : null;
   return {
     ...isoDates(row),
     load: load?.backends === undefined ? null : { backends: load.backends },
     engine: load?.engine ?? null,
-    machine: (row.isConnected ? load?.machine : undefined) ?? null,
+    machine: present?.machine ?? null,
+    warm: present?.warm ?? [],
     roundTripMs: load?.roundTripMs ?? null,
   };
 }
