@@ -239,6 +239,12 @@ describe('--watch', () => {
     );
   });
 
+  test('of a program with warm processes is refused: those would be of the version before', () => {
+    file({ mine: { command: '/bin/true', warm: 1, watch: ['.'] } });
+
+    expect(() => prepare()).toThrow(/mine is watched and has `warm`/u);
+  });
+
   test('watches the paths that are given, or those of a program in the file, or its scripts', () => {
     file({ a: { command: 'sh a.sh', watch: ['.'] }, b: { command: 'sh b.sh' } });
     const watched = (options: UpOptions) =>

@@ -47,6 +47,8 @@ interface OfferedProgram {
   readonly source: string;
   /** Whether it is the example of Leasehold, which nobody develops here. */
   readonly isExample: boolean;
+  /** Whether processes of it run before a key is known. */
+  readonly isWarm: boolean;
   /** The files of its own, a change of which changes what it does. */
   readonly scripts: readonly string[];
 }
@@ -99,6 +101,14 @@ export function prepareDrone(request: UpRequest, place: UpDronePlace): UpDrone {
   if (request.watch === null) return drone;
   const targets = watchTargets(drone.programs, request.watch);
   checkTargets(targets);
+  const warm = drone.programs.filter(({ isWarm }) => isWarm).map(({ name }) => name);
+  const stale = targets.find(({ name, paths }) => paths.length > 0 && warm.includes(name));
+  if (stale !== undefined) {
+    throw usageFailure(
+      `${stale.name} is watched and has \`warm\`: after a change, a connect would get a process of the version before.`,
+      'Leave out one of the two.',
+    );
+  }
   return { ...drone, targets };
 }
 
@@ -247,6 +257,7 @@ function factsOf(
           }),
       source: sourceOf(name),
       isExample: sourceOf(name) === OF_EXAMPLE,
+      isWarm: program.kind === 'command' && program.warm > 0,
     })),
   };
 }
