@@ -1,10 +1,13 @@
+import { takeClaim } from './claim.mjs';
 import { createRoom } from './room.mjs';
 import { openRoomStore } from './store.mjs';
 
 /**
- * Starts a room as a drone starts it: everything that it needs to know is in its environment.
+ * Starts a room as a drone starts it: everything that it needs to know is in its environment, or in the claim of a
+ * process that the drone has kept warm.
  * Exits with 3 when the store has seen a larger token: then this run was replaced before it began.
  */
+const servesNow = await takeClaim();
 const {
   PORT = '0',
   LEASEHOLD_KEY = '',
@@ -37,6 +40,7 @@ const room = createRoom({
 });
 
 room.listen(Number(PORT), '127.0.0.1', () => {
+  servesNow();
   const address = room.address();
   const port = address !== null && typeof address === 'object' ? address.port : PORT;
   console.log(`room ${JSON.stringify(LEASEHOLD_KEY)} listens on port ${String(port)}`);

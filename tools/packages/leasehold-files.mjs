@@ -15,7 +15,7 @@ const COPIES = [
   ...['cli', 'controller', 'drone', 'gateway'].map((app) => `apps/${app}/dist/main.mjs`),
   'prisma/migrations',
   'apps/docs/dist/site',
-  ...['README.md', 'room.mjs', 'server.mjs', 'store.mjs'].map(
+  ...['README.md', 'claim.mjs', 'room.mjs', 'server.mjs', 'store.mjs'].map(
     (file) => `examples/room-server/${file}`,
   ),
   'LICENSE',
