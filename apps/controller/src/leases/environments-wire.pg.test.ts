@@ -180,7 +180,7 @@ describe('environments on the wire', () => {
       });
     });
 
-    test('are stopped if that is asked: their holders are told as by a graceful revocation', async () => {
+    test('are stopped if that is asked: their holders are told to stop, gracefully', async () => {
       const operator = await as('operator');
       const environment = ['shop', randomUUID()];
       await acquired({ environment });

@@ -72,7 +72,7 @@ describe('windowsFrom', () => {
     ]);
   });
 
-  test('there is none once a schedule names no time that comes', () => {
+  test('there are no windows once a schedule names no time that comes', () => {
     expect(windowsAt({ ...WEEKEND, schedule: '0 0 30 2 *' }, '2027-01-01T00:00:00Z')).toEqual([]);
   });
 });

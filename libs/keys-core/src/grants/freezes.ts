@@ -9,7 +9,7 @@ import { advanceFreeze, readStoppingFreezes, type StoppingFreeze } from './sql/f
 /**
  * The freezes that stop these requests, by lease id; of several the one that lasts the longest. One that recurs and
  * whose window is over is given its next window first, and is not among them: the next try decides. While nobody
- * asks for its environments it may stay as it is: it then stops the first who asks only until this is done.
+ * asks for its environments it may stay as it is: it then stops the first caller only until this is done.
  */
 export async function freezesInForce(
   { general }: Pick<KernelStore, 'general'>,

@@ -215,7 +215,7 @@ describe('a recurring freeze', () => {
     return { schedule, durationMs: HOUR_MS, zone: 'UTC' };
   }
 
-  test('whose window is over is given its present one by the first who asks, and stops it', async () => {
+  test('whose window is over is given its present one by the first caller, and stops it', async () => {
     const at = await openEnvironments();
     const other = await openEnvironments(at.databaseUrl);
     await neglected(at, daily(-30));

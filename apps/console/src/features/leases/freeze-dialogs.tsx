@@ -1,12 +1,13 @@
 import { Checkbox, SegmentedControl, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { parseResourceText } from '@leasehold/keys-core';
-import type { Inputs } from '~/lib/api/api.ts';
+import { freezePlaceText, parseResourceText, printableText } from '@leasehold/keys-core';
+import type { Inputs, Outputs } from '~/lib/api/api.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
-import { type Freeze, placeLabel } from './freezes.tsx';
+
+type Freeze = Outputs['environments']['freezes']['items'][number];
 
 const HOUR_MS = 60 * 60 * 1_000;
 /** For how long an environment is frozen from now on. A weekend that comes again is one of the command line. */
@@ -97,7 +98,7 @@ export function EndFreezeDialog({
     <ActDialog
       isOpen={isOpen}
       onClose={onClose}
-      title={`End the freeze of ${placeLabel(freeze)}`}
+      title={`End the freeze of ${printableText(freezePlaceText(freeze))}`}
       reason="required"
       actLabel="End the freeze"
       act={{

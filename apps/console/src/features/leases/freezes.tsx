@@ -9,7 +9,7 @@ import { Panel, PlainTable } from '~/ui/page.tsx';
 import { VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 
-export type Freeze = Outputs['environments']['freezes']['items'][number];
+type Freeze = Outputs['environments']['freezes']['items'][number];
 
 const INPUT = { limit: 500 } as const;
 /** No event tells of a freeze. */
@@ -25,7 +25,7 @@ function beginOf({ windows }: Freeze): string {
   return windows[0]?.from ?? '';
 }
 
-export function placeLabel(freeze: Freeze): string {
+function placeLabel(freeze: Freeze): string {
   return printableText(freezePlaceText(freeze));
 }
 
@@ -46,7 +46,7 @@ export function FrozenMark({
   );
 }
 
-/** All freezes of this datacenter with their next windows, and what operators do about them. Nothing while there are none. */
+/** All freezes of this datacenter with their next windows, and what operators do about them. Nothing without any. */
 export function FreezesPanel() {
   const freezes = useFreezes();
   const whyNot = useWhyNot('operator');

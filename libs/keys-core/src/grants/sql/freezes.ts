@@ -2,7 +2,7 @@
 import type { GrantRequest } from '../../kernel/lease.ts';
 import { type Fragment, fragment, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
 
-/** Who asks although it may be frozen, as JSON by lease id. */
+/** The caller that asks although it may be frozen, as JSON by lease id. */
 function overridesOf(requests: readonly GrantRequest[]): string {
   const overrides = requests.flatMap(({ leaseId, actor, override }) =>
     override === undefined ? [] : [[leaseId, { actor, ...override }] as const],

@@ -86,7 +86,7 @@ export async function insertFreeze(tx: Sql<'slowLane'>, freeze: NewFreeze): Prom
 }
 
 /**
- * Ends a freeze. Locks its row, judges then. Zero rows: there is none that is neither removed nor over, or
+ * Ends a freeze. Locks its row, judges then. Zero rows: no freeze of this id is in force or still to come, or
  * the caller may not see it. Index: the primary key.
  */
 export async function removeFreeze(
