@@ -248,7 +248,7 @@ async function routeOf(
     }
     const left = Math.max(0, untilMs - store.clock.nowMs());
     const ready = await waitUntilReady(store, found, signal, left);
-    // Somebody who asks for a route is about to use it.
+    // To ask for a route is to use it.
     const [used] = await touchBackends(store.vital, [{ leaseId: ready.leaseId, usedAgoMs: 0 }]);
     if (used?.state === 'usable') return { spawned, route: await routeTo(store, ready, used) };
   }

@@ -1,7 +1,7 @@
 /** What is run for a route, and who uses it. */
 import { arrayText, fragment, type Sql } from '../../postgres/sql.ts';
 
-/** The program of a backend; undefined when there is none with this id. Index: the primary key. */
+/** The program of a backend; undefined when no backend has this id. Index: the primary key. */
 export async function readProgram(
   sql: Sql<'vital'>,
   backendId: string,
