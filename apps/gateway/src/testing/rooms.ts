@@ -53,7 +53,10 @@ export class Rooms extends Stage {
   /** Connects to a room, and lets a user in; by default one whose requests may start it again. */
   async connect(
     name: string,
-    { access, ...options }: Partial<ConnectInput> & { access?: Partial<SignInput['access']> } = {},
+    {
+      access,
+      ...options
+    }: Omit<Partial<ConnectInput>, 'access'> & { access?: Partial<SignInput['access']> } = {},
   ): Promise<Connected & { readonly url: string; readonly token: string }> {
     const key = { name };
     const spawn = { program: 'room' };
