@@ -110,7 +110,7 @@ export async function createRoom({ keyId, fencingToken, store, page, script, onR
       try {
         receive(new Uint8Array(/** @type {ArrayBuffer} */ (data)), socket, clients);
       } catch (error) {
-        console.error('a message that is none of y-websocket:', String(error));
+        console.error('not a message of y-websocket:', String(error));
         socket.close(1002);
       }
     });

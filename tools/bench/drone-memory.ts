@@ -62,7 +62,12 @@ async function wardenMemory(rig: Rig): Promise<Figure> {
     nowMs: () => clock.nowMs(),
   });
   const warden = await wardens.supply(
-    { changed: () => undefined, superseded: () => undefined, lost: () => undefined },
+    {
+      changed: () => undefined,
+      cooled: () => undefined,
+      superseded: () => undefined,
+      lost: () => undefined,
+    },
     { replyTimeoutMs: () => REPLY_MS, mayEndSilent: () => Promise.resolve(false) },
   );
   await warden.takeCommand();

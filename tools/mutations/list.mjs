@@ -105,8 +105,8 @@ const RENEWING = [
     name: 'renewal-revives',
     breaks: 'a renewal never revives a grant that has expired',
     file: `${CORE}/grants/sql/renew.ts`,
-    find: "when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'\n",
-    replace: '\n',
+    find: "when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'\n          when not k.renewable",
+    replace: 'when not k.renewable',
   },
   {
     name: 'renewal-of-another-principal',
@@ -425,8 +425,8 @@ const ACCESS = [
     name: 'holder-beyond-its-namespaces',
     breaks: 'a token that is limited to namespaces holds nothing outside of them',
     file: 'libs/api/src/access.ts',
-    find: 'if (!mayRead(access, namespace)) {',
-    replace: 'if (access.namespaces?.length === 0) {',
+    find: 'if (mayRead(access, namespace)) return;',
+    replace: 'if (access.namespaces?.length !== 0) return;',
   },
 ];
 

@@ -113,7 +113,7 @@ async function requireWarden(stateDir: string): Promise<void> {
   const none = `No drone runs with the state folder ${stateDir}: there is nothing to upgrade. Start the drone with its service manager, or check \`stateDir\`, \`droneId\` and LEASEHOLD_HOME, and that you are the drone's user.`;
   if (record === undefined) throw new UpgradeFailed(none);
   const ignore = (): void => undefined;
-  const listener = { changed: ignore, superseded: ignore, lost: ignore };
+  const listener = { changed: ignore, cooled: ignore, superseded: ignore, lost: ignore };
   try {
     const link = await SocketWardenLink.connect(record, {
       listener,

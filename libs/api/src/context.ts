@@ -93,11 +93,6 @@ export interface WebhookService {
   test(): Promise<void>;
 }
 
-/** The gateway, and where browsers reach it. */
-interface Gateway extends GatewayService {
-  readonly addresses: GatewayAddresses;
-}
-
 /** Connects and acquires that were refused. */
 interface RefusalService {
   note(refusal: Refusal): void;
@@ -150,7 +145,7 @@ export interface ApiServices {
   /** Times in which nobody may acquire an environment. */
   readonly freezes: FreezeService;
   readonly fleet: FleetService;
-  readonly gateway: Gateway;
+  readonly gateway: GatewayService & { readonly addresses: GatewayAddresses };
   readonly tokens: TokenService;
   readonly audit: AuditService;
   readonly events: EventService;

@@ -174,7 +174,7 @@ function fieldsOf(): Field[] {
     return {
       of: `access ${name}`,
       isAllowed: (value) => connectInputSchema.safeParse(given(value)).success,
-      give: (value) => keys.connect(given(value) as Parameters<typeof keys.connect>[0]),
+      give: (value) => keys.connect(given(value)),
     };
   };
   return [

@@ -83,7 +83,7 @@ test('no other process has a secret of the controller', () => {
   ]);
 });
 
-test('controllers know where browsers find the gateway, unless there is none', () => {
+test('controllers know where browsers find the gateway, unless it is not started', () => {
   const config = parseConfig({});
   const of = { environment: {}, programPath: 'main.mjs', databaseUrl: 'postgresql://db' };
   const elsewhere = parseConfig({ LEASEHOLD_GATEWAY_URL: 'https://rooms.example.com' });

@@ -11,6 +11,7 @@ import { environmentSchema as ofCli } from '../../../cli/src/config.ts';
 import { environmentSchema as ofConsole } from '../../../console/src/server/config.ts';
 import { environmentSchema as ofController } from '../../../controller/src/config.ts';
 import { environmentSchema as ofDrone } from '../../../drone/src/config.ts';
+import { environmentSchema as ofGateway } from '../../../gateway/src/config.ts';
 import { ROOT } from '../pages.ts';
 import { type Schema, typeText } from './description.ts';
 import { linkedOnSite, tablesOf, writtenText } from '../markdown.ts';
@@ -63,6 +64,7 @@ const READERS: readonly { reader: string; variables: Readonly<Record<string, z.Z
   { reader: 'controllers', variables: ofController.shape },
   { reader: 'the console', variables: ofConsole.shape },
   { reader: 'drones', variables: ofDrone.shape },
+  { reader: 'gateways', variables: ofGateway.shape },
   { reader: 'the command line and `leasehold up`', variables: ofCli.shape },
 ];
 

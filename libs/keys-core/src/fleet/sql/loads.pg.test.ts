@@ -24,7 +24,7 @@ const beat = (
   { store }: Kernel,
   ref: SessionRef,
   { machine, usage }: { machine?: object; usage?: Parameters<typeof recordHeartbeat>[1]['usage'] },
-): Promise<void> =>
+): Promise<unknown> =>
   recordHeartbeat(store.vital, {
     ...ref,
     localTimeMs: 2_000,

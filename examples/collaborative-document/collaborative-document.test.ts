@@ -106,7 +106,7 @@ test('a room that was replaced shows nothing that it could not store', async () 
   expect(await openPage(port).shows('kept')).toBe('kept');
 });
 
-test('a message that is none of the protocol closes the connection, and the room goes on', async () => {
+test('a message outside of the protocol closes the connection, and the room goes on', async () => {
   const { port } = await startRoom('1');
   const page = openPage(port);
   const stranger = new WebSocket(`ws://127.0.0.1:${String(port)}/socket`);
