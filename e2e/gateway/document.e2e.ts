@@ -7,7 +7,7 @@ import { CLUSTER_VARIABLE } from '../fixtures/cluster-setup.ts';
 /** The example, as its README has it. Each drone keeps its own documents: browsers bring theirs. */
 const DOCUMENT = {
   command: process.execPath,
-  args: [path.join(ROOT, 'examples/collaborative-document/server.mjs')],
+  args: [path.join(ROOT, 'examples/room-server/collaborative-document/server.mjs')],
   env: { DOCUMENTS: 'documents' },
   port: 'auto',
   readiness: { type: 'tcp' },

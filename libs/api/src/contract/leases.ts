@@ -325,9 +325,8 @@ function freezePlaceOf<Fields extends EnvironmentAddress>(
   { environment, name, namespace, ...rest }: Fields,
   ctx: z.RefinementCtx,
 ): Omit<Fields, keyof EnvironmentAddress> & FreezePlace {
-  const isTwofold = environment !== undefined && (name !== undefined || namespace !== undefined);
-  const isMissing = environment === undefined && name === undefined && namespace === undefined;
-  if (isTwofold || isMissing) {
+  const isNamed = name !== undefined || namespace !== undefined;
+  if ((environment === undefined) !== isNamed) {
     const message = 'must be given, once, or a namespace';
     ctx.addIssue({ code: 'custom', path: ['environment'], message });
   }

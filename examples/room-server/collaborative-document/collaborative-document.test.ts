@@ -7,7 +7,7 @@ import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { WebsocketProvider } from 'y-websocket';
 import * as Y from 'yjs';
-import { openRoomStore } from '../room-server/store.mjs';
+import { openRoomStore } from '../store.mjs';
 import { createRoom } from './room.mjs';
 
 let folder: string;

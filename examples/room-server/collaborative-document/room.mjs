@@ -26,7 +26,7 @@ const MESSAGE_BYTES_MAX = 4 * 1_024 * 1_024;
  * @param {{
  *   keyId: string,
  *   fencingToken: string,
- *   store: import('../room-server/store.mjs').RoomStore<string>,
+ *   store: import('../store.mjs').RoomStore<string>,
  *   page: (user: string) => string,
  *   script: string,
  *   onReplaced: () => void,

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { openRoomStore } from '../room-server/store.mjs';
+import { openRoomStore } from '../store.mjs';
 import { createRoom } from './room.mjs';
 
 /** Starts a room as a drone starts it: everything that it needs to know is in its environment. */
