@@ -30,12 +30,9 @@ import { audited, bytesOfEvent, bytesOfGrant, refusing, writing } from './record
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
-  connect: clientProcedure.input(bounded(connectInputSchema)).mutation(async ({ ctx, input }) => {
-    const { access, ...wanted } = input;
-    // Before anything is granted, and not kept as the answer of the request: it can be configured meanwhile.
-    if (access !== undefined) assertGateway(ctx.services);
-    return opened(ctx, await connected(ctx, wanted), { access, spawn: wanted.spawn });
-  }),
+  connect: clientProcedure
+    .input(bounded(connectInputSchema))
+    .mutation(({ ctx, input }) => connected(ctx, input)),
 
   get: viewerProcedure.input(bounded(keyNameSchema)).query(({ ctx, input }) =>
     at(ctx, input, async (name) => {
@@ -110,23 +107,27 @@ export const keysRouter = router({
 /** Connects, and keeps why if that is refused. */
 function connected(
   ctx: CalledContext,
-  input: Omit<z.output<typeof connectInputSchema>, 'access'>,
-): Promise<ConnectResult> {
+  { access: inBrowsers, ...input }: z.output<typeof connectInputSchema>,
+): Promise<OpenedKey> {
   const { services, access, caller, signal } = ctx;
   const { namespace = '', name = '' } = input.key ?? {};
+  // Before anything is granted, and not kept as the answer of the request: it can be configured meanwhile.
+  if (inBrowsers !== undefined) assertGateway(services);
+  const open = (result: ConnectResult): Promise<OpenedKey> =>
+    opened(ctx, result, { access: inBrowsers, spawn: input.spawn });
   return refusing(
     () => ({
       ctx,
       resource: { face: 'key', namespace, name },
       idempotencyKey: input.idempotencyKey,
-      refuse: (error) => services.reservations.refuse(input, caller, error),
+      refuse: async (error) => open(await services.reservations.refuse(input, caller, error)),
     }),
     async () => {
       assertMayHold(access, namespace);
       assertMayStart(access, input.spawn?.program);
       const stopWaiting = ctx.use?.startWaiting();
       try {
-        return await writing(
+        const result = await writing(
           input.spawn === undefined ? undefined : ctx.use,
           bytesOfGrant({ namespace, name }),
           () =>
@@ -136,6 +137,7 @@ function connected(
             }),
           ({ spawned }) => spawned,
         );
+        return await open(result);
       } finally {
         stopWaiting?.();
       }
