@@ -13,14 +13,14 @@ const GIVEN = {
 test('what is required is enough', () => {
   expect(readConfig(GIVEN)).toMatchObject({
     controllerUrls: ['http://a:4600', 'http://b:4600'],
-    listen: { host: '127.0.0.1', port: 4_444 },
-    metricsListen: { host: '127.0.0.1', port: 4_445 },
+    listen: { host: '127.0.0.1', port: 4_602 },
+    metricsListen: { host: '127.0.0.1', port: 4_603 },
     publicUrl: null,
     keyHosts: null,
     tls: null,
     bounds: { connectionsMax: 20_000, heldMax: 2_000, holdMs: 30_000 },
   });
-  expect(readConfig(GIVEN).gatewayId).toMatch(/^[a-z0-9-]+-4444$/u);
+  expect(readConfig(GIVEN).gatewayId).toMatch(/^[a-z0-9-]+-4602$/u);
 });
 
 test('addresses, hosts and bounds are read', () => {
@@ -60,7 +60,7 @@ test('every problem is named by its variable, and no secret is repeated', () => 
   const wrong = {
     LEASEHOLD_TOKEN: 'secret',
     LEASEHOLD_GATEWAY_ID: 'A B',
-    LEASEHOLD_GATEWAY_LISTEN: '4444',
+    LEASEHOLD_GATEWAY_LISTEN: '4602',
     LEASEHOLD_GATEWAY_URL: 'https://a/b',
     LEASEHOLD_GATEWAY_HOSTS: 'rooms.example.com',
     LEASEHOLD_GATEWAY_TLS_CERT: '/does/not/exist',
