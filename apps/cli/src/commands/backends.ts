@@ -146,6 +146,7 @@ function backendText(backend: BackendDetail): string {
     ...(logFiles === null ? [] : [['output in', printable(logFiles)] as const]),
     ...(lifetime === null ? [] : [['lifetime limit', `${String(lifetime)} s`] as const]),
     ...idleDetails(backend),
+    ...gatewayDetails(backend),
     ['datacenter', backend.datacenter],
     ...(output === null ? [] : [['last lines', `\n${indentedLines(output)}`] as const]),
   ]);
@@ -160,6 +161,15 @@ function idleDetails({ idleStopSeconds, lastUsedAt, idleStopAt }: BackendView): 
     ...(idleStopAt === null
       ? []
       : [['stops at', `${idleStopAt}, unless it is used`] as [string, string]]),
+  ];
+}
+
+function gatewayDetails({ throughGateways }: BackendDetail): [string, string][] {
+  if (throughGateways === null) return [];
+  const { connections, users, requestsPerSecond } = throughGateways;
+  return [
+    ['through gateways', `${String(connections)} open, ${String(users)} users`],
+    ['requests', `${requestsPerSecond.toFixed(1)} a second`],
   ];
 }
 

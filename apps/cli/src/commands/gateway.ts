@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { addGatewayRun } from '../apps.ts';
 import type { Cli } from '../cli.ts';
 import type { GatewayView } from '../controller-api.ts';
 import { usageFailure } from '../failures.ts';
@@ -15,7 +16,10 @@ import { type Column, printable } from '../output/text.ts';
 export function addGateway(cli: Cli, program: Command): void {
   const parent = program
     .command('gateway')
-    .description('List gateways, and end the access of people who come through them');
+    .description(
+      'Run a gateway, list gateways, and end the access of people who come through them',
+    );
+  addGatewayRun(cli, parent);
   addLs(cli, parent);
   addRevoke(cli, parent);
   addRotate(cli, parent);

@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import type { BackendView } from '@leasehold/keys-core/fleet';
+import type { BackendDetail, BackendView } from '@leasehold/keys-core/fleet';
 import { duration } from '~/lib/format.ts';
 import { RelativeTime } from '~/ui/text.tsx';
 
@@ -16,5 +16,17 @@ export function idleFacts({
     'Idle stop': `after ${duration(idleStopSeconds * SECOND_MS)} without a use`,
     'Last use': lastUsedAt === null ? null : <RelativeTime at={lastUsedAt} />,
     'Stops when unused': idleStopAt === null ? null : <RelativeTime at={idleStopAt} />,
+  };
+}
+
+/** Who uses a backend through gateways; nothing for one that nobody does. */
+export function gatewayFacts({
+  throughGateways,
+}: Pick<BackendDetail, 'throughGateways'>): Record<string, ReactNode> {
+  if (throughGateways === null) return {};
+  const { connections, users, requestsPerSecond } = throughGateways;
+  return {
+    'Through gateways': `${String(connections)} open, ${String(users)} users`,
+    Requests: `${requestsPerSecond.toFixed(1)} a second`,
   };
 }

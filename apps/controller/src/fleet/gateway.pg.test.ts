@@ -140,6 +140,10 @@ test('a browser with a signed token is led to a backend that it wakes, until its
     url: GATEWAY_URL,
     items: [{ gatewayId: 'gw-1', version: '1', connections: 2, requests: 3, isAlive: true }],
   });
+  const { backendId } = route;
+  expect(await query(on, 'backends.get', { secret: viewer, input: { backendId } })).toMatchObject({
+    throughGateways: { connections: 2, users: 1 },
+  });
 
   await mutate(on, 'gateway.revoke', {
     secret: client,

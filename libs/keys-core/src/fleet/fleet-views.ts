@@ -123,9 +123,20 @@ export interface BackendView {
 
 /** A backend with every state that it was reported in, oldest first. */
 export interface BackendDetail extends BackendView {
+  /** Who uses it through gateways, as these have reported in the last seconds; null when none has. */
+  readonly throughGateways: GatewayTraffic | null;
   /** The last lines that it wrote, if it ended without being asked to. */
   readonly output: string | null;
   readonly states: readonly BackendStateView[];
+}
+
+/** What gateways pass to one backend. */
+export interface GatewayTraffic {
+  /** Requests in progress and open WebSockets. */
+  readonly connections: number;
+  /** Users among them; one who comes through two gateways counts twice. */
+  readonly users: number;
+  readonly requestsPerSecond: number;
 }
 
 /** One state that a backend was reported in. `id` orders them. */

@@ -20,7 +20,8 @@ import {
   endSentence,
   failureLabel,
 } from '~/resources/backend-looks.ts';
-import { idleFacts } from '~/resources/idle-facts.tsx';
+import { gatewayFacts, idleFacts } from '~/resources/idle-facts.tsx';
+import { OpenInBrowser } from '~/resources/open-in-browser.tsx';
 import { withoutTabs } from '~/resources/log/log-lines.ts';
 import { DetailPage } from '~/ui/detail-page.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
@@ -164,7 +165,10 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
           address === null ? (
             noAddress(backend.status)
           ) : (
-            <CopyableId id={address} label="address" />
+            <>
+              <CopyableId id={address} label="address" />{' '}
+              {backend.status === 'ready' ? <OpenInBrowser of={backend.key} /> : null}
+            </>
           ),
         Started: <RelativeTime at={backend.createdAt} />,
         Lifetime:
@@ -172,6 +176,7 @@ function ProcessFacts({ backend }: { readonly backend: BackendWithStates }) {
             ? 'no limit'
             : `at most ${duration(lifetimeLimitSeconds * SECOND_MS)}`,
         ...idleFacts(backend),
+        ...gatewayFacts(backend),
         [endLabel(backend.status)]: endOf(backend),
         'Output in':
           backend.logFiles === null ? null : (

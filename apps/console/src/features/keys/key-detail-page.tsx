@@ -14,7 +14,8 @@ import {
   endSentence,
   failureLabel,
 } from '~/resources/backend-looks.ts';
-import { idleFacts } from '~/resources/idle-facts.tsx';
+import { gatewayFacts, idleFacts } from '~/resources/idle-facts.tsx';
+import { OpenInBrowser } from '~/resources/open-in-browser.tsx';
 import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
@@ -160,9 +161,13 @@ function NewestBackend({
             Program: backend.program,
             Address:
               backend.address === null || hasEnded ? null : (
-                <CopyableId id={backend.address} label="address" />
+                <>
+                  <CopyableId id={backend.address} label="address" />{' '}
+                  <OpenInBrowser of={backend.key} />
+                </>
               ),
             ...idleFacts(backend),
+            ...gatewayFacts(backend),
             [endLabel(backend.status)]: hasFailed ? null : endOf(backend),
             'The one before': before === undefined ? null : <BackendBefore backend={before} />,
           }}

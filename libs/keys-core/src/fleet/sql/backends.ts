@@ -19,7 +19,12 @@ import {
   joinFragments,
   type Sql,
 } from '../../postgres/sql.ts';
-import type { BackendDetail, BackendStateView, BackendView } from '../fleet-views.ts';
+import type {
+  BackendDetail,
+  BackendStateView,
+  BackendView,
+  GatewayTraffic,
+} from '../fleet-views.ts';
 
 export interface BackendListInput {
   readonly droneId?: string | undefined;
@@ -165,6 +170,9 @@ function filtersOf(input: FilterOf<BackendListInput>, limits: NamespaceLimits): 
   ];
 }
 
+/** A use that was not reported again for so long is over: its gateway writes every five seconds at least. */
+const GATEWAY_USE_SECONDS = 12;
+
 /**
  * One backend. A backend outside the reader's namespaces counts as not found.
  * @throws {LeaseError} `backend.not_found`.
@@ -174,14 +182,25 @@ export async function getBackend(
   backendId: string,
   limits: NamespaceLimits,
 ): Promise<Omit<BackendDetail, 'states'>> {
-  const [row] = await sql.$queryRaw<(BackendRow & { output: string | null })[]>`
-    select ${BACKEND_COLUMNS}, b.output
+  const [row] = await sql.$queryRaw<
+    (BackendRow & { output: string | null; throughGateways: GatewayTraffic | null })[]
+  >`
+    select ${BACKEND_COLUMNS}, b.output, (
+      select jsonb_build_object(
+        'connections', sum(u.connections), 'users', sum(u.users),
+        'requestsPerSecond', sum(u.requests_per_second)
+      )
+      from gateway_use u
+      where u.lease_id = b.lease_id
+        and u.at > clock_timestamp() - ${GATEWAY_USE_SECONDS}::int * interval '1 second'
+      having count(*) > 0
+    ) as "throughGateways"
     from backend b
     left join drone d on d.id = b.drone_id
     where b.id = ${backendId} collate "C" and ${withinLimits(limits, fragment`b.namespace`)}`;
   if (row === undefined) throw new LeaseError('backend.not_found');
-  const { output, ...rest } = row;
-  return { ...backendView(rest), output };
+  const { output, throughGateways, ...rest } = row;
+  return { ...backendView(rest), output, throughGateways };
 }
 
 /** The states of a backend after the one with the id `afterId`, in the order they were recorded. */
