@@ -107,7 +107,7 @@ async function signed(
   return signedFor(services, { key, access, spawn, leaseId });
 }
 
-interface SignedUrl {
+export interface SignedUrl {
   readonly token: string;
   /** Where it opens its key. */
   readonly url: string;

@@ -146,7 +146,7 @@ function connected(
 }
 
 /** What a connect answers: also where browsers reach the key. */
-interface OpenedKey extends ConnectResult {
+export interface OpenedKey extends ConnectResult {
   /** Null without a gateway. With `access` it has a token of its own in it. */
   readonly url: string | null;
   /** When that token expires, ISO-8601; null without one. */
