@@ -110,6 +110,27 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     reason:
       'wants a `leasehold up` of its own; apps/cli/src/up/up.process.test.ts runs the same, and up-file.test.ts reads the file',
   })),
+  ...[
+    "import { createServer } from 'node:http';",
+    "npx leasehold up --program echo='node echo.mjs'",
+    'npx leasehold connect lobby --program echo --idle-stop 60s --url --user ada --may-start',
+  ].map((firstLine) => ({
+    page: 'docs/guides/browser-to-room.md',
+    firstLine,
+    reason:
+      'wants a `leasehold up` of its own; apps/gateway/src/gateway.process.test.ts and e2e/gateway do the same',
+  })),
+  {
+    page: 'docs/recipes/gateway-names.md',
+    firstLine: 'location / {',
+    reason: 'is a part of the configuration of nginx',
+  },
+  {
+    page: 'docs/recipes/deploy-gate.md',
+    firstLine: "leasehold env freeze add production --until 2h --reason 'the audit is on'",
+    reason:
+      'names a freeze that the reader makes; apps/cli/src/commands/leases.process.test.ts runs the same',
+  },
   {
     page: 'docs/http-api.md',
     firstLine:

@@ -91,7 +91,7 @@ describe('controller process', () => {
 
     const admin = await adminOf(controller, home);
 
-    expect((await admin.tokens.list.query({})).items).toHaveLength(5);
+    expect((await admin.tokens.list.query({})).items).toHaveLength(6);
     expect((await stat(path.join(home, 'credentials.json'))).mode & 0o777).toBe(0o600);
     expect(controller.log()).toContain('toleratedClockRatio');
     expect(controller.log()).not.toMatch(/lh_[A-Za-z0-9_-]{10}/u);
@@ -126,7 +126,7 @@ describe('controller process', () => {
     const [first, loser] = winner === homes[0] ? controllers : controllers.toReversed();
     if (first === undefined || loser === undefined) throw new Error('two were started');
     const admin = await adminOf(loser, winner ?? '');
-    expect((await admin.tokens.list.query({})).items).toHaveLength(5);
+    expect((await admin.tokens.list.query({})).items).toHaveLength(6);
     expect(first.log()).toContain('first tokens written');
     expect(loser.log()).toContain(`${winner ?? ''}/credentials.json`);
     expect(loser.log()).toContain('leasehold admin create');

@@ -9,7 +9,7 @@ test('migrate --plan prints each migration with its notes, changes nothing, and 
 
   const planned = await runCommand(['migrate', '--plan'], env);
   expect(planned).toMatchObject({ exitCode: 0, stderr: '' });
-  expect(planned.stdout).toContain('1 migration to apply to the schema "planned"');
+  expect(planned.stdout).toContain('4 migrations to apply to the schema "planned"');
   expect(planned.stdout).toContain(
     ['20261128000000_baseline', '  The tables of Leasehold 0.1.0.'].join('\n'),
   );

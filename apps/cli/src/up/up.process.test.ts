@@ -86,6 +86,7 @@ describe('leasehold up', () => {
     expect(run).toEqual({
       controllerUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/u) as string,
       consoleUrl: expect.stringMatching(/^http:\/\/localhost:\d+$/u) as string,
+      gatewayUrl: expect.stringMatching(/^http:\/\/localhost:\d+$/u) as string,
       databaseUrl: expect.stringMatching(/^postgresql:/u) as string,
       settings: expect.objectContaining({ preset: 'fast', datacenter: 'local' }) as unknown,
       droneIds: ['drone-1'],
@@ -102,13 +103,14 @@ describe('leasehold up', () => {
         agent: expect.any(Number) as number,
         warden: expect.any(Number) as number,
         console: expect.any(Number) as number,
+        gateway: expect.any(Number) as number,
         postgres: expect.any(Number) as number,
       },
     });
     const path = join(home, 'credentials.json');
     const credentials = JSON.parse(await readFile(path, 'utf8')) as object;
     expect(Object.keys(credentials)).toEqual(
-      expect.arrayContaining(['admin', 'operator', 'client', 'viewer', 'drone']),
+      expect.arrayContaining(['admin', 'operator', 'client', 'viewer', 'drone', 'gateway']),
     );
     expect(credentials).toHaveProperty('console', {
       email: 'admin@leasehold.local',

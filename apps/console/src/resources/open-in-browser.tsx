@@ -7,7 +7,7 @@ import { GuardedButton } from '~/ui/tip.tsx';
 const EVERY_MS = 60_000;
 const ACCESS_SECONDS = 60 * 60;
 
-/** Opens a key through the gateway, as the person who asks for it; nothing where no gateway is configured. */
+/** Opens a key through the gateway, as the person who is signed in; nothing where no gateway is configured. */
 export function OpenInBrowser({
   of: { name, namespace, tag },
 }: {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   ENVIRONMENT_LEASE_MS,
@@ -121,11 +122,13 @@ describe('environments on the wire', () => {
       const { freeze: made } = await freeze(operator, { environment });
 
       expect(await tryAcquire({ environment })).toBe('environment.frozen');
-      const refusals = await query(on, 'refusals.list', {
-        secret,
-        input: { namespace: 'shop', name: environment[1] },
+      // They are written together, a moment later.
+      const input = { namespace: 'shop', name: environment[1] };
+      const refusals = await waitUntil(async () => {
+        const page = (await query(on, 'refusals.list', { secret, input })) as { items: object[] };
+        return page.items.length > 0 ? page.items : undefined;
       });
-      expect(refusals).toMatchObject({ items: [{ code: 'environment.frozen' }] });
+      expect(refusals).toMatchObject([{ code: 'environment.frozen' }]);
       const shown = await query(on, 'environments.freezes', { secret, input: { environment } });
       expect(shown).toMatchObject({
         items: [
