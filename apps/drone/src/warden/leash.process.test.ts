@@ -25,7 +25,7 @@ describe('the leash', () => {
     const { hardAtMs } = await link.start(request);
 
     process.kill(warden.pid, 'SIGSTOP');
-    await until('the warden is ended', () => warden.process.signalCode !== null, 5_000);
+    await until('the warden is ended', () => warden.process.signalCode !== null, 30_000);
     const endedAtMs = os.uptime() * 1_000;
     await until('its backend is gone', () => processesWith(marker).length === 0, 1_000);
 
@@ -45,7 +45,7 @@ describe('the leash', () => {
     const early = await link.start(startOf('sleep 600', { softInMs: 1_000, hardInMs: 1_500 }));
 
     process.kill(warden.pid, 'SIGSTOP');
-    await until('the warden is ended', () => warden.process.signalCode !== null, 5_000);
+    await until('the warden is ended', () => warden.process.signalCode !== null, 30_000);
 
     const endedAtMs = os.uptime() * 1_000;
     const lateMs = endedAtMs - early.hardAtMs - LEASH_MS;
@@ -70,7 +70,7 @@ describe('the leash', () => {
     const leashes = childrenOf(warden.pid, 'leasehold-leash');
     const naps = leashes.flatMap((pid) => childrenOf(pid, 'sleep'));
     process.kill(warden.pid, 'SIGSTOP');
-    await until('the warden is ended', () => warden.process.signalCode !== null, 5_000);
+    await until('the warden is ended', () => warden.process.signalCode !== null, 30_000);
 
     await until('its backend is gone', () => processesWith(marker).length === 0, 1_000);
     await until('nothing of it is left', () => ![...leashes, ...naps].some(isRunning), 1_000);
