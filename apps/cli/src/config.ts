@@ -99,9 +99,9 @@ export function parseConfig(environment: Environment) {
   if (allProblems.length > 0) throw configFailure(allProblems);
   return {
     /** 0: any free port. */
-    consolePort: portAbove(env, 1, 'LEASEHOLD_CONSOLE_PORT'),
+    consolePort: consolePortOf(env),
     /** 0: any free port. */
-    gatewayPort: portAbove(env, 2, 'LEASEHOLD_GATEWAY_PORT'),
+    gatewayPort: gatewayPortOf(env),
     /** The origin at which browsers find the console; null: this machine, at its port. */
     consoleOrigin: env.LEASEHOLD_CONSOLE_ORIGIN?.toLowerCase() ?? null,
     /** The origin at which browsers find the gateway; null: this machine, at its port. */
@@ -144,16 +144,19 @@ function ladderOf(env: Values): Ladder {
 
 const PORT_MAX = 65_535;
 
-/** So many above the controller's, unless it is set. */
-function portAbove(
-  env: Values,
-  above: number,
-  name: 'LEASEHOLD_CONSOLE_PORT' | 'LEASEHOLD_GATEWAY_PORT',
-): number {
-  const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + above;
-  const found = env[name] ?? besides;
-  if (found <= PORT_MAX) return found;
-  throw configFailure([`${name}: must be set, for LEASEHOLD_PORT is one of the last ports`]);
+/** One above the controller's, unless it is set. */
+function consolePortOf(env: Values): number {
+  const besides = env.LEASEHOLD_PORT === 0 ? 0 : env.LEASEHOLD_PORT + 1;
+  const consolePort = env.LEASEHOLD_CONSOLE_PORT ?? besides;
+  if (consolePort <= PORT_MAX) return consolePort;
+  throw configFailure(['LEASEHOLD_CONSOLE_PORT: must be set, for LEASEHOLD_PORT is the last port']);
+}
+
+/** Two above the controller's, unless it is set; any free one where that is no port. */
+function gatewayPortOf(env: Values): number {
+  const besides = env.LEASEHOLD_PORT + 2;
+  const standard = env.LEASEHOLD_PORT === 0 || besides > PORT_MAX ? 0 : besides;
+  return env.LEASEHOLD_GATEWAY_PORT ?? standard;
 }
 
 function configFailure(problems: readonly string[]): CliFailure {

@@ -1,8 +1,8 @@
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findCommand } from './processes.ts';
+import { findCommand, ownUserName } from './processes.ts';
 
 let folder: string;
 
@@ -55,4 +55,15 @@ describe('findCommand', () => {
     expect(findCommand('folder', folder)).toEqual({ outcome: 'not_found' });
     expect(findCommand('', folder)).toEqual({ outcome: 'not_found' });
   });
+});
+
+test('a user that the machine has no name for is named by its number', () => {
+  const read = (): never => {
+    throw new Error(
+      'A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)',
+    );
+  };
+
+  expect(ownUserName(read)).toBe(`uid ${String(process.getuid?.())}`);
+  expect(ownUserName()).toBe(userInfo().username);
 });

@@ -1,4 +1,4 @@
-/** Processes of this machine: which one a number means, locks that end with their process, and sessions. */
+/** Processes of this machine: which one a number means, whose this one is, locks that end with their process, and sessions. */
 import { randomUUID } from 'node:crypto';
 import {
   accessSync,
@@ -11,6 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
+import { hostname, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /**
@@ -248,5 +249,19 @@ function isExecutable(path: string): boolean {
     return true;
   } catch {
     return false;
+  }
+}
+
+/** The holder of what a command acquires, unless it names another: `ada@build-7`. */
+export function ownHolder(): string {
+  return `${ownUserName()}@${hostname()}`;
+}
+
+/** The name of the user that runs this process, or its number: containers often run as one that has no name. */
+export function ownUserName(read: () => { readonly username: string } = userInfo): string {
+  try {
+    return read().username;
+  } catch {
+    return `uid ${String(process.getuid?.() ?? 'unknown')}`;
   }
 }

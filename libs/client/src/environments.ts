@@ -49,59 +49,9 @@ export class EnvironmentVetoedError extends LeaseholdCallError {
   }
 }
 
-/** Nobody may acquire the environment now; until when and why is in it. */
-export class EnvironmentFrozenError extends LeaseholdCallError {
-  override readonly name = 'EnvironmentFrozenError';
-  readonly freezeId: string;
-  readonly reason: string;
-  /** When the present window of the freeze ends. */
-  readonly until: Date;
-  /** Who may override it. */
-  readonly allow: { readonly roles: readonly string[]; readonly people: readonly string[] };
-
-  constructor(
-    message: string,
-    details: { readonly freezeId: string; readonly reason: string; readonly until: string } & {
-      readonly roles: readonly string[];
-      readonly people: readonly string[];
-    },
-  ) {
-    super('environment.frozen', { message, details });
-    const { freezeId, reason, until, roles, people } = details;
-    this.freezeId = freezeId;
-    this.reason = reason;
-    this.until = new Date(until);
-    this.allow = { roles, people };
-  }
-}
-
-/** The error that a call has failed with, as the class that is its own. */
-function frozenErrorOf(error: unknown): unknown {
-  const isFrozen = error instanceof LeaseholdCallError && error.code === 'environment.frozen';
-  if (!isFrozen || error instanceof EnvironmentFrozenError) return error;
-  const { freezeId, reason, until, roles, people } = error.details;
-  const textOf = (value: unknown): string => (typeof value === 'string' ? value : '');
-  const textsOf = (value: unknown): string[] => (Array.isArray(value) ? value.map(textOf) : []);
-  return new EnvironmentFrozenError(error.message, {
-    freezeId: textOf(freezeId),
-    reason: textOf(reason),
-    until: textOf(until),
-    roles: textsOf(roles),
-    people: textsOf(people),
-  });
-}
-
-async function typed<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call();
-  } catch (error) {
-    throw frozenErrorOf(error);
-  }
-}
-
 export function createEnvironments(taker: LeaseTaker, holder: string): Environments {
   return {
-    tryAcquire: async (...args) => typed(() => taker.tryAcquire(intentOf(holder, ...args))),
+    tryAcquire: async (...args) => taker.tryAcquire(intentOf(holder, ...args)),
   };
 }
 
@@ -113,7 +63,7 @@ export async function withEnvironmentLease<T>(
 ): Promise<T> {
   assertEnvironmentWork(work);
   const { veto, record } = work;
-  return runUnder(await typed(() => taker.acquire(intent)), async (lease) => {
+  return runUnder(await taker.acquire(intent), async (lease) => {
     const reasons = reasonsOf(await veto?.(lease));
     if (reasons.length > 0) throw new EnvironmentVetoedError(reasons);
     // The veto may have taken longer than the lease.

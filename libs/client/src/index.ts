@@ -15,7 +15,6 @@ export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease
 export {
   EnvironmentVetoedError,
   type EnvironmentOptions,
-  EnvironmentFrozenError,
   type Environments,
   type EnvironmentWork,
   type VetoAnswer,
@@ -49,6 +48,7 @@ export type {
   Reservations,
 } from './reservations.ts';
 export {
+  EnvironmentFrozenError,
   DatacenterUnreachableError,
   LeaseholdCallError,
   OutcomeUnknownError,

@@ -360,10 +360,13 @@ export const gatewaySignShape: Check = fields({
   spawn: optional(spawnShape),
 });
 
+const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/iu;
+
 export const gatewayRevokeShape: Check = fields({
   namespace: optional(namespaceText),
   name: optional(name),
   user: optional(user),
+  leaseId: optional(matching((id) => UUID.test(id), 'must be the id of a lease')),
   reason,
 });
 

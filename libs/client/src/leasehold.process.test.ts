@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
-import { EnvironmentFrozenError, EnvironmentVetoedError } from './environments.ts';
+import { EnvironmentVetoedError } from './environments.ts';
 import { LeaseHeldError, LeaseRevoked } from './lease/lease.ts';
 import { useController } from './testing/controller-fixture.ts';
 import { endOf, failureOf } from './testing/outcomes.ts';
+import { EnvironmentFrozenError } from './transport/errors.ts';
 
 const on = useController();
 const { aClient, aProxy } = on;

@@ -45,9 +45,9 @@ export {
 export {
   type FreezePass,
   type FreezePlace,
+  freezeNowOf,
   freezePlaceText,
   type FreezeWindow,
-  isFrozenBy,
   type Recurrence,
 } from './kernel/freeze.ts';
 export type {

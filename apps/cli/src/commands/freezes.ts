@@ -1,8 +1,9 @@
 /** Freezes of environments: `leasehold env freeze`. */
 import type { ControllerApi } from '@leasehold/client';
 import {
+  freezeNowOf,
   freezePlaceText,
-  isFrozenBy,
+  LIMITS,
   momentOf,
   ORDERED_ROLES,
   type FreezePlace,
@@ -290,30 +291,29 @@ function whenText(freeze: FreezeView): string {
   return freeze.recurrence === null ? when : `${when} and again (${recurrenceText(freeze)})`;
 }
 
-/** The freezes in force now, for lists of environments. */
-export async function freezesNow(
+/** The freezes that are not over, for lists of environments. */
+export async function readFreezes(
   client: ControllerApi,
   datacenter: string | undefined,
 ): Promise<readonly FreezeView[]> {
-  const { items } = await client.environments.freezes.query({ limit: 500, datacenter });
-  return items.filter(({ state }) => state === 'frozen');
+  const found: FreezeView[] = [];
+  let cursor: string | undefined;
+  do {
+    const asked = { limit: LIMITS.pageSizeMax, datacenter, cursor };
+    const { items, nextCursor } = await client.environments.freezes.query(asked);
+    found.push(...items);
+    cursor = nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return found;
 }
 
-/** Until when and why an environment is frozen; '' if it is not. Of several, the one that lasts the longest. */
+/** Until when and why an environment is frozen; '' if it is not. */
 export function frozenText(
   freezes: readonly FreezeView[],
   environment: Named & { readonly datacenter: string },
 ): string {
-  const [longest] = freezes
-    .filter(
-      (freeze) => freeze.datacenter === environment.datacenter && isFrozenBy(freeze, environment),
-    )
-    .sort((a, b) => (untilOf(a) > untilOf(b) ? -1 : 1));
-  if (longest === undefined) return '';
-  const action = longest.action === null ? '' : `${printable(longest.action)} `;
-  return `${action}until ${untilOf(longest)} because ${printable(longest.reason)}`;
-}
-
-function untilOf({ windows }: FreezeView): string {
-  return windows[0]?.until ?? '';
+  const freeze = freezeNowOf(freezes, environment);
+  if (freeze === undefined) return '';
+  const action = freeze.action === null ? '' : `${printable(freeze.action)} `;
+  return `${action}until ${freeze.windows[0]?.until ?? ''} because ${printable(freeze.reason)}`;
 }

@@ -1,6 +1,5 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { userInfo } from 'node:os';
 import type { ControllerApi } from '@leasehold/client';
 import { LIMITS, sayFailure } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
@@ -14,6 +13,7 @@ import type {
   RefusalView,
 } from '../controller-api.ts';
 import { refusal, usageFailure } from '../failures.ts';
+import { ownUserName } from '../processes.ts';
 import {
   appendText,
   nothingText,
@@ -434,7 +434,7 @@ function isAccessGiven({ user, expires, mayStart }: AccessOptions): boolean {
 
 function accessOf({ user, expires, mayStart }: AccessOptions): NonNullable<ConnectInput['access']> {
   return {
-    user: user ?? userInfo().username,
+    user: user ?? ownUserName(),
     expiresInSeconds: secondsOf(expires),
     mayStart: mayStart === true,
   };

@@ -36,7 +36,7 @@ import {
   type MomentOptions,
 } from '../output/grant-text.ts';
 import { printable, type Column } from '../output/text.ts';
-import { addFreezes, freezesNow, frozenText } from './freezes.ts';
+import { addFreezes, readFreezes, frozenText } from './freezes.ts';
 import { addGuard, addRun } from '../run/run.ts';
 import { addSteps } from '../run/steps.ts';
 import { parseScope, scopeText, withScope, type Scope, type ScopeOptions } from '../scope.ts';
@@ -103,7 +103,7 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
     const { all, desc, children, internal, ...same } = options;
     const client = cli.client();
     const { datacenter } = options;
-    const freezes = noun === 'lease' ? [] : await freezesNow(client, datacenter);
+    const freezes = noun === 'lease' ? [] : await readFreezes(client, datacenter);
     const page = await client[router].list.query({
       ...same,
       ...recentFilter({ ...same, all }, recency),
@@ -130,7 +130,7 @@ function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
       }
       const client = cli.client();
       const { lease } = await findLease(face, client, text, options);
-      const freezes = noun === 'lease' ? [] : await freezesNow(client, options.datacenter);
+      const freezes = noun === 'lease' ? [] : await readFreezes(client, options.datacenter);
       cli.show(lease, () => leaseDetails(noun, lease, frozenText(freezes, lease)));
     },
   );

@@ -1,18 +1,6 @@
-import { userInfo } from 'node:os';
 import { fileVariableOf, SECRETS } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
-import { commandEnvironment, ownUserName } from './run-with-lease.ts';
-
-test('a user that the machine has no name for is named by its number', () => {
-  const read = (): never => {
-    throw new Error(
-      'A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)',
-    );
-  };
-
-  expect(ownUserName(read)).toBe(`uid ${String(process.getuid?.())}`);
-  expect(ownUserName()).toBe(userInfo().username);
-});
+import { commandEnvironment } from './run-with-lease.ts';
 
 const OTHERS = { PATH: '/bin', DATABASE_URL: 'postgresql://db', LEASEHOLD_URL: 'http://c' };
 const secrets = SECRETS.filter((name) => name.startsWith('LEASEHOLD_'));

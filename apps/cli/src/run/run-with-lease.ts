@@ -1,5 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process';
-import { constants, hostname, userInfo } from 'node:os';
+import { constants } from 'node:os';
 import {
   createLeasehold,
   type Lease,
@@ -173,20 +173,6 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
 function isGone(released: string, end: RunEnd): boolean {
   if (released === 'revoked' || released === 'not_found') return true;
   return (released === 'expired' || released === 'superseded') && !end.isInTime;
-}
-
-/** The holder of what a command acquires, unless it names another: `ada@build-7`. */
-export function ownHolder(): string {
-  return `${ownUserName()}@${hostname()}`;
-}
-
-/** The name of the user that runs this process, or its number: containers often run as one that has no name. */
-export function ownUserName(read: () => { readonly username: string } = userInfo): string {
-  try {
-    return read().username;
-  } catch {
-    return `uid ${String(process.getuid?.() ?? 'unknown')}`;
-  }
 }
 
 interface RunOptions {

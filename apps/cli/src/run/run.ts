@@ -12,10 +12,10 @@ import {
   withDuration,
 } from '../options.ts';
 import { printable } from '../output/text.ts';
-import { findCommand } from '../processes.ts';
+import { findCommand, ownHolder } from '../processes.ts';
 import { parseScope, withScope } from '../scope.ts';
 import { runGuard } from './guard.ts';
-import { ownHolder, runWithLease } from './run-with-lease.ts';
+import { runWithLease } from './run-with-lease.ts';
 
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full
@@ -116,23 +116,27 @@ const TTL_MS = 30_000;
 const GRACE_SHARE = 6;
 const GRACE_MS_MAX = 5_000;
 
-export const TTL_RANGE: DurationRange = [LIMITS.ttlMsMin, LIMITS.ttlMsMax];
+const TTL_RANGE: DurationRange = [LIMITS.ttlMsMin, LIMITS.ttlMsMax];
 /** Much longer than one call may wait: the command asks again. */
-export const WAIT_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
+const WAIT_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
 
-/** Adds the options of `run`. */
-function withRunOptions(command: Command): Command {
+/** Adds `--ttl` and `--wait` of a command that acquires a lease. */
+export function withTtlAndWait(command: Command, ttlMs: number): Command {
   withDuration(command, '--ttl', {
     about: 'how long the lease lasts without a renewal',
     range: TTL_RANGE,
-    defaultMs: TTL_MS,
+    defaultMs: ttlMs,
   });
-  withDuration(command, '--wait', {
+  return withDuration(command, '--wait', {
     about: 'how long to wait in line for it',
     range: [0, WAIT_MS_MAX],
     defaultMs: 0,
   });
-  return command
+}
+
+/** Adds the options of `run`. */
+function withRunOptions(command: Command): Command {
+  return withTtlAndWait(command, TTL_MS)
     .option('--holder <name>', 'the holder that others see; by default USER@HOST/PID')
     .option('--comment <text>', 'the purpose that others see; by default the name of CMD')
     .option(

@@ -1,16 +1,17 @@
 /** A lease that outlives the command that acquired it: for the steps of a job. */
 import { constants } from 'node:os';
 import { createLeasehold, type Lease } from '@leasehold/client';
-import type { RefusalReason, ReleaseOutcome } from '@leasehold/keys-core';
+import { isFencingToken, type RefusalReason, type ReleaseOutcome } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT_CODES, refusal, SIGNAL_EXIT_CODE, usageFailure } from '../failures.ts';
-import { withDatacenter, withDuration, type ActOptions } from '../options.ts';
+import { withDatacenter, type ActOptions } from '../options.ts';
 import { detailsText, durationText } from '../output/text.ts';
+import { ownHolder } from '../processes.ts';
 import { parseScope, scopeText, withScope } from '../scope.ts';
-import { TTL_RANGE, WAIT_MS_MAX } from './run.ts';
-import { acquire, type LeaseRequest, ownHolder } from './run-with-lease.ts';
+import { withTtlAndWait } from './run.ts';
+import { acquire, type LeaseRequest } from './run-with-lease.ts';
 
 const TTL_MS = 10 * 60_000;
 
@@ -52,17 +53,7 @@ function addAcquire(cli: Cli, parent: Command): void {
   const command = withScope(
     cli.leaf(parent, 'acquire <scope>', 'Acquire a lease for the steps of a job, and end'),
   );
-  withDuration(command, '--ttl', {
-    about: 'how long the lease lasts without a renewal',
-    range: TTL_RANGE,
-    defaultMs: TTL_MS,
-  });
-  withDuration(command, '--wait', {
-    about: 'how long to wait in line for it',
-    range: [0, WAIT_MS_MAX],
-    defaultMs: 0,
-  });
-  command
+  withTtlAndWait(command, TTL_MS)
     .option('--holder <name>', 'the holder that others see; by default USER@HOST')
     .option('--comment <text>', 'the purpose that others see')
     .option('--metadata <json>', 'any JSON up to 16 KiB, which others see')
@@ -212,7 +203,7 @@ function grantRef(leaseId: string, fencingToken: string) {
   if (!/^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/iu.test(leaseId)) {
     throw usageFailure('LEASE-ID must be the id that `leases acquire` has printed.');
   }
-  if (!/^\d{1,19}$/u.test(fencingToken)) {
+  if (!isFencingToken(fencingToken)) {
     throw usageFailure('--token must be the fencing token that `leases acquire` has printed.');
   }
   return { leaseId, fencingToken };

@@ -24,7 +24,7 @@ import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { AcquireRequest } from '../lease/lease-wire.ts';
 import type { LeaseScope } from '../lease/lease.ts';
 import type { ObservedScope, ObservedState } from '../observing.ts';
-import { LeaseholdCallError } from '../transport/errors.ts';
+import { EnvironmentFrozenError, LeaseholdCallError } from '../transport/errors.ts';
 
 export type TestFace = LeaseScope['face'];
 /** The clock of the database. */
@@ -123,7 +123,7 @@ export class TestRegistry {
     if (freeze === undefined || freeze.untilMs <= this.#clock.nowMs()) return;
     const { reason, untilMs } = freeze;
     const until = new Date(EPOCH_MS + untilMs).toISOString();
-    throw new LeaseholdCallError('environment.frozen', {
+    throw new EnvironmentFrozenError({
       message: `The environment is frozen until ${until}: ${reason}`,
       details: { freezeId: 'test', reason, until, roles: ['operator', 'admin'], people: [] },
     });

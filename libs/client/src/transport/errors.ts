@@ -119,6 +119,33 @@ export class DatacenterUnreachableError extends LeaseholdCallError {
   }
 }
 
+/** Nobody may acquire the environment now; until when and why is in it. */
+export class EnvironmentFrozenError extends LeaseholdCallError {
+  override readonly name = 'EnvironmentFrozenError';
+
+  constructor(options: CallErrorOptions = {}) {
+    super('environment.frozen', options);
+  }
+
+  get freezeId(): string {
+    return textOf(this.details['freezeId']) ?? '';
+  }
+
+  get reason(): string {
+    return textOf(this.details['reason']) ?? '';
+  }
+
+  /** When the present window of the freeze ends. */
+  get until(): Date {
+    return new Date(textOf(this.details['until']) ?? '');
+  }
+
+  /** Who may override it. */
+  get allow(): { readonly roles: readonly string[]; readonly people: readonly string[] } {
+    return { roles: textsOf(this.details['roles']), people: textsOf(this.details['people']) };
+  }
+}
+
 /** The home of a fresh key cannot be decided now. Keys whose home is known still work. */
 export class ReservationStoreUnreachableError extends LeaseholdCallError {
   override readonly name = 'ReservationStoreUnreachableError';
@@ -152,6 +179,10 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
+}
+
 /**
  * The error of this library for an error of a call. Anything else, such as the reason of an aborted
  * signal, is returned unchanged.
@@ -175,6 +206,7 @@ export function callErrorOf(thrown: unknown): unknown {
 /** Codes that have their own class. */
 const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => LeaseholdCallError>> =
   {
+    'environment.frozen': EnvironmentFrozenError,
     'request.unreachable': UnreachableError,
     'reservation.datacenter_unreachable': DatacenterUnreachableError,
     'reservation.store_unreachable': ReservationStoreUnreachableError,

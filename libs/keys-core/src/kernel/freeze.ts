@@ -41,10 +41,34 @@ export interface FreezeInForce extends FreezePlace {
 }
 
 /** Whether a freeze is about an environment. */
-export function isFrozenBy(freeze: FreezePlace, environment: Named): boolean {
+function isFrozenBy(freeze: FreezePlace, environment: Named): boolean {
   return freeze.name === null
     ? isWithinNamespace(environment.namespace, freeze.namespace)
     : freeze.namespace === environment.namespace && freeze.name === environment.name;
+}
+
+/** A freeze as lists have it, as far as it matters to an environment. */
+interface ListedFreeze extends FreezePlace {
+  readonly state: string;
+  readonly datacenter: string;
+  /** The present window first. */
+  readonly windows: readonly FreezeWindow[];
+}
+
+/** The freeze that keeps an environment from being acquired now: of several, the one that lasts the longest. */
+export function freezeNowOf<Freeze extends ListedFreeze>(
+  freezes: readonly Freeze[],
+  environment: Named & { readonly datacenter: string },
+): Freeze | undefined {
+  const untilOf = ({ windows }: Freeze): string => windows[0]?.until ?? '';
+  return freezes
+    .filter(
+      (freeze) =>
+        freeze.state === 'frozen' &&
+        freeze.datacenter === environment.datacenter &&
+        isFrozenBy(freeze, environment),
+    )
+    .sort((one, other) => (untilOf(one) > untilOf(other) ? -1 : 1))[0];
 }
 
 /** What is frozen, as people read and type it: `team.app/prod`, `team.app/*`, and `*` for all. */

@@ -14,7 +14,7 @@ import {
   endSentence,
   failureLabel,
 } from '~/resources/backend-looks.ts';
-import { gatewayFacts, idleFacts } from '~/resources/idle-facts.tsx';
+import { gatewayFacts, idleFacts } from '~/resources/backend-facts.tsx';
 import { OpenInBrowser } from '~/resources/open-in-browser.tsx';
 import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';

@@ -32,7 +32,7 @@ export function FreezeDialog({ isOpen, onClose }: DialogProps) {
       title="Freeze environments"
       reason="required"
       actLabel="Freeze"
-      isReady={asked !== undefined}
+      isReady={asked !== undefined && databaseClock.nowMs() !== null}
       act={{
         isPending: freeze.isPending,
         error: freeze.error,

@@ -1,5 +1,5 @@
 import { useState } from 'react';
-import { freezePlaceText, isFrozenBy, printableText, type Named } from '@leasehold/keys-core';
+import { freezeNowOf, freezePlaceText, printableText, type Named } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -35,7 +35,7 @@ export function FrozenMark({
 }: {
   readonly environment: Named & { readonly datacenter: string };
 }) {
-  const freeze = useFreezes().find((one) => one.state === 'frozen' && isFrozenBy(one, environment));
+  const freeze = freezeNowOf(useFreezes(), environment);
   if (freeze === undefined) return null;
   const until = absolute(freeze.windows[0]?.until ?? '');
   const what = freeze.action === null ? '' : ` for ${printableText(freeze.action)}`;
