@@ -16,8 +16,8 @@ afterAll(async ({}, file) => {
 });
 
 /** From the ladder `fast`. */
-const RENEWAL_DUE_REMAINING_MS = 3_000;
 const HARD_REMAINING_MS = 1_000;
+const PATIENT_RENEWAL_DUE_REMAINING_MS = PATIENT_LADDER.ttlMs - PATIENT_LADDER.renewAfterMs;
 
 describe.concurrent('an agent that is killed', () => {
   test('F4b leaves its backends to the warden, which stops them at soft and at hard; then another drone gets their keys', async () => {
@@ -64,18 +64,19 @@ describe.concurrent('an agent that is killed', () => {
   });
 
   test('F4b an agent that leaves just before a renewal is due renews first, for the next agent', async () => {
+    const stage = patientStage;
     const drone = await stage.startDrone({ droneId: 'leave-1', programs: { leave: 'stubborn' } });
     const before = await stage.connect('leave', 'leave');
     const { pids } = await stage.untilHeard(before);
-    await stage.untilRemaining(before, RENEWAL_DUE_REMAINING_MS + 100);
+    await stage.untilRemaining(before, PATIENT_RENEWAL_DUE_REMAINING_MS + 100);
 
     drone.agent.signal('SIGUSR2');
     expect(await drone.agent.exited).toBe(0);
     const leftAtMs = machineMs();
-    await waitUntil(() => stage.expiryOf(before) - leftAtMs > RENEWAL_DUE_REMAINING_MS + 1_000, {
-      what: 'the record of a renewal as it left',
-      timeoutMs: 1_500,
-    });
+    await waitUntil(
+      () => stage.expiryOf(before) - leftAtMs > PATIENT_RENEWAL_DUE_REMAINING_MS + 1_000,
+      { what: 'the record of a renewal as it left', timeoutMs: 1_500 },
+    );
     await drone.startAgent();
     await stage.untilRenewed(before, 2);
 

@@ -39,7 +39,7 @@ export interface WardenLink {
    * @throws {StartFailed} when nothing was started, and nothing will be.
    */
   warm(request: WarmStart): Promise<{ claimFile: string }>;
-  /** Kills a warm process. Whether it was there: then `cooled` follows. */
+  /** Kills a warm process. Whether it was there: then `cooled` follows; of one that is being started `warm` fails instead. */
   cool(warmId: string): Promise<boolean>;
   /** What is wrong with each item, in order; null where nothing is. */
   extend(items: readonly ExtendRequest[]): Promise<(string | null)[]>;

@@ -343,6 +343,9 @@ describe('a pool of warm processes', () => {
     time.nowMs += 30_000;
 
     expect(pool.counts()).toEqual([{ program: 'room', count: 1, wanted: 1, problem: null }]);
+    pool.pause(true);
+    await until('it is ended', () => warden.warmIds.size === 0);
+    expect(pool.counts()).toEqual([{ program: 'room', count: 0, wanted: 1, problem: null }]);
   });
 
   test('they give way to backends when the drone is full, and come back when there is room', async () => {

@@ -13,6 +13,7 @@ import { backoffMs, type SpawnAction } from '@leasehold/keys-core';
 import type { DroneConfig, Log, ProgramConfig } from '../config.ts';
 import type { WarmEnd, WarmStart } from '../warden/protocol.ts';
 import type { BackendRun } from './backend-run.ts';
+import type { HeartbeatInput } from './controller-link.ts';
 import type { Ports } from './ports.ts';
 import { StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
 import type { KeptWarm, Work } from './work.ts';
@@ -41,13 +42,7 @@ interface WarmPoolOptions {
 }
 
 /** What is reported about the warm processes of one program. */
-interface WarmCount {
-  readonly program: string;
-  readonly count: number;
-  readonly wanted: number;
-  /** What was wrong with the last that failed; null once the present ones have been well for a while. */
-  readonly problem: string | null;
-}
+type WarmCount = NonNullable<HeartbeatInput['load']['warm']>[number];
 
 /** How it went with the warm processes of one program. */
 interface History {
@@ -115,13 +110,21 @@ export class WarmPool {
 
   /** The warm processes of each program that should have some, for the reports of the drone. */
   counts(): WarmCount[] {
+    this.#forgetFailures();
     return this.#wanting().map(([program, { warm: wanted }]) => {
-      const warm = this.#warmOf(program);
-      const wellSinceMs = this.#options.nowMs() - WELL_AFTER_MS;
-      const isWell = warm.length >= wanted && warm.every((one) => one.startedAtMs <= wellSinceMs);
-      const problem = isWell ? null : (this.#histories.get(program)?.problem ?? null);
-      return { program, count: warm.length, wanted, problem };
+      const problem = this.#histories.get(program)?.problem ?? null;
+      return { program, count: this.#warmOf(program).length, wanted, problem };
     });
+  }
+
+  /** Of programs whose processes have all been well for a while: the next failure is a first one. */
+  #forgetFailures(): void {
+    const wellSinceMs = this.#options.nowMs() - WELL_AFTER_MS;
+    for (const [program, { warm: wanted }] of this.#wanting()) {
+      const warm = this.#warmOf(program);
+      const isWell = warm.length >= wanted && warm.every((one) => one.startedAtMs <= wellSinceMs);
+      if (isWell) this.#histories.delete(program);
+    }
   }
 
   /** Whether it is the id of one of them: their output is named by it. */
@@ -153,6 +156,7 @@ export class WarmPool {
 
   /** Starts what is missing, one at a time. */
   tick(nowMs: number): void {
+    this.#forgetFailures();
     if (this.#isClosed || this.#isPaused || this.#isStarting) return;
     const missing = this.#missing(nowMs);
     if (missing === undefined) return;

@@ -172,7 +172,8 @@ export class BackendProcess {
   claim(backendId: string, variables: Readonly<Record<string, string>>): void {
     this.#log.giveTo(backendId);
     try {
-      writeClaim(this.#claimFolder ?? '', this.#user, variables);
+      if (this.#claimFolder === null) throw new Error('it was not started warm');
+      writeClaim(this.#claimFolder, this.#user, variables);
     } catch (error) {
       this.#hasFailed = true;
       const cause = error instanceof Error ? error.message : String(error);

@@ -21,7 +21,7 @@ describe('the leash', () => {
   test('H-frozen-warden ends a warden that is stopped at the hard deadline of a backend, and not before', async () => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
-    const { marker, request } = markedSleep({ softInMs: 400, hardInMs: 900 });
+    const { marker, request } = markedSleep({ softInMs: 3_000, hardInMs: 3_500 });
     const { hardAtMs } = await link.start(request);
 
     process.kill(warden.pid, 'SIGSTOP');
@@ -37,12 +37,12 @@ describe('the leash', () => {
   test('H-frozen-warden follows a deadline that moved later, and a new one that is earlier than all before', async () => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
-    const moved = startOf('sleep 600', { softInMs: 600, hardInMs: 800 });
+    const moved = startOf('sleep 600', { softInMs: 6_000, hardInMs: 8_000 });
     await link.start(moved);
     const { backendId, leaseId, softAtMs, hardAtMs } = moved;
     const later = { backendId, leaseId, softAtMs: softAtMs + 60_000, hardAtMs: hardAtMs + 60_000 };
     expect(await link.extend([later])).toEqual([null]);
-    const early = await link.start(startOf('sleep 600', { softInMs: 1_000, hardInMs: 1_500 }));
+    const early = await link.start(startOf('sleep 600', { softInMs: 3_000, hardInMs: 3_500 }));
 
     process.kill(warden.pid, 'SIGSTOP');
     await until('the warden is ended', () => warden.process.signalCode !== null, 30_000);
@@ -65,7 +65,7 @@ describe('the leash', () => {
       const [pid] = childrenOf(warden.pid, 'leasehold-leash');
       return pid !== undefined && pid !== former;
     });
-    const { marker, request } = markedSleep({ softInMs: 300, hardInMs: 800 });
+    const { marker, request } = markedSleep({ softInMs: 3_000, hardInMs: 3_500 });
     await link.start(request);
     const leashes = childrenOf(warden.pid, 'leasehold-leash');
     const naps = leashes.flatMap((pid) => childrenOf(pid, 'sleep'));

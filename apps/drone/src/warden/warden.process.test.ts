@@ -72,8 +72,8 @@ describe.each([
     const { link, ear } = await warden.connect();
     const { marker, sleep } = marked();
 
-    await link.start(startOf(sleep, { ...bash, softInMs: 500, hardInMs: 60_000 }));
-    const last = await untilGone(ear, 3_000);
+    await link.start(startOf(sleep, { ...bash, softInMs: 3_000, hardInMs: 60_000 }));
+    const last = await untilGone(ear, 10_000);
 
     expect(last).toMatchObject({ stopReason: 'key_expired', isKilled: false, exitCode: 143 });
     expect(processesWith(marker)).toEqual([]);
@@ -103,11 +103,11 @@ describe('warden', () => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const { marker, sleep } = marked();
-    await link.start(startOf(sleep, { ...bash, softInMs: 1_000, hardInMs: 2_000 }));
+    await link.start(startOf(sleep, { ...bash, softInMs: 3_000, hardInMs: 4_000 }));
 
     link.close();
 
-    await until('the backend is stopped', () => processesWith(marker).length === 0, 4_000);
+    await until('the backend is stopped', () => processesWith(marker).length === 0, 10_000);
     const { link: next } = await warden.connect();
     await until('the warden has seen it', async () => (await next.list())[0]?.state === 'gone');
     expect(await next.list()).toMatchObject([{ state: 'gone', stopReason: 'key_expired' }]);

@@ -60,6 +60,7 @@ export {
   boundTransaction,
   closeBefore,
   guardNow,
+  limitLockWait,
   readClock,
 } from './sql/guard.ts';
 export { assertReadBack, ensureLeaseRow, grant, grantReleasedKey, isAtHome } from './sql/grant.ts';

@@ -12,7 +12,7 @@ import {
 } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { isStopping, sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
+import { sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -154,7 +154,8 @@ async function resultOf(store: Store, backendId: string, spawned: boolean): Prom
   if (row === undefined) throw new LeaseError('backend.not_found');
   const { name, namespace, tag, hasIdleStop, ...rest } = row;
   const { status } = rest;
-  const isUsable = !hasIdleStop || isStopping(status) || (await isStillUsable(store, rest.leaseId));
+  // Idleness counts from when it is ready: until then nobody needs to be noted.
+  const isUsable = !hasIdleStop || status !== 'ready' || (await isStillUsable(store, rest.leaseId));
   return {
     ...rest,
     status: isUsable ? status : 'terminating',

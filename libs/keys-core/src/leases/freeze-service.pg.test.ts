@@ -241,7 +241,7 @@ describe('a recurring freeze', () => {
     expect(items[0]?.windows).toHaveLength(3);
   });
 
-  test('stops those who have it tried within a transaction of a service, too', async () => {
+  test('stops a service that records within its own transaction, too', async () => {
     const at = await openEnvironments();
     await neglected(at, daily(60));
     const deps = { store: at.store, leases: at.leases, principal: 'service' };

@@ -13,8 +13,10 @@ const IDLE_SECONDS = 2;
 const TOLERATED_MS = 1_000;
 const KEYS = 50;
 const SWEEPS = 4;
-/** How many turns of the event loop callers and sweeps come one after the other, at most. */
-const TURNS_MAX = 40;
+/** Within how many turns of the event loop callers come. */
+const CALLER_TURNS_MAX = 40;
+/** The same of sweeps: the first of them stops all that no caller has reached, and callers have two statements to send. */
+const SWEEP_TURNS_MAX = 160;
 
 const IS_STOPPED = fragment`stop_asked_at is not null`;
 const IS_OVERDUE = fragment`
@@ -90,9 +92,11 @@ class IdleRace {
       () => this.#random() < 0.7,
     );
     const sweeps = Promise.all(
-      Array.from({ length: SWEEPS }, () => this.#later((on) => sweep(on))),
+      Array.from({ length: SWEEPS }, () => this.#later(SWEEP_TURNS_MAX, (on) => sweep(on))),
     );
-    const callers = Promise.all(named.map((name) => this.#later((on) => call(on, name))));
+    const callers = Promise.all(
+      named.map((name) => this.#later(CALLER_TURNS_MAX, (on) => call(on, name))),
+    );
     const answers = await this.#whileDroneActs(callers, sweeps);
     const betrayed = await this.#betrayed(answers.map(({ backendId }) => backendId));
     await this.#pass(TOLERATED_MS);
@@ -107,8 +111,8 @@ class IdleRace {
   }
 
   /** Calls one of the controllers a few turns of the event loop from now. */
-  async #later<Result>(act: (on: Keys) => Promise<Result>): Promise<Result> {
-    for (let turns = this.#random() * TURNS_MAX; turns > 0; turns -= 1) await turn();
+  async #later<Result>(turnsMax: number, act: (on: Keys) => Promise<Result>): Promise<Result> {
+    for (let turns = this.#random() * turnsMax; turns > 0; turns -= 1) await turn();
     return act(this.#controllers[this.#random() < 0.5 ? 0 : 1]);
   }
 

@@ -140,7 +140,7 @@ function usedOf(leaseId: string, row: UsedRow | undefined): UsedBackend {
 }
 
 /** Whether somebody has asked for a stop of the backend with this id. */
-function isStopAsked(id: Fragment): Fragment {
+export function isStopAsked(id: Fragment): Fragment {
   return isFound(fragment`
     select true from backend_action a
     where a.backend_id = ${id} and a.kind = 'terminate' and a.cancelled_at is null`);
@@ -163,7 +163,7 @@ export function createToucher(
       const used = await touchBackends(store.transitions, uses);
       return used.map(({ state }) => state === 'usable');
     },
-    // Two statements would only wait for each other's row.
+    // Callers of one backend share a statement, however many there are.
     keysOf: () => [],
     batchSizeMax: USES_PER_STATEMENT_MAX,
     inFlightMax: STATEMENTS_IN_FLIGHT_MAX,

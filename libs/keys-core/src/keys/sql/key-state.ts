@@ -5,6 +5,7 @@ import { keyTopic, type Named, type Resource } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import type { ConnectResult } from '../key-types.ts';
+import { isStopAsked } from './idle-stop.ts';
 
 /** What connect needs of a lease row: half of its columns, because this is the busiest query. */
 export type KeyLease = Omit<
@@ -145,9 +146,7 @@ function readKeyStates(
       ) as "isDroneReachable",
       greatest(0, date_part('epoch', k.start_at - clock_timestamp()) * 1000) as "delayMs",
       b.idle_stop_seconds is not null as "hasIdleStop",
-      b.stop_asked_at is not null or ${isFound(fragment`
-        select true from backend_action a
-        where a.backend_id = b.id and a.kind = 'terminate' and a.cancelled_at is null`)} as "isStopAsked",
+      b.stop_asked_at is not null or ${isStopAsked(fragment`b.id`)} as "isStopAsked",
       (
         select array_agg(q.place::int)
         from unnest(

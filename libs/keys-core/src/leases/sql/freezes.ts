@@ -1,4 +1,4 @@
-import { instant } from '../../grants/index.ts';
+import { instant, limitLockWait } from '../../grants/index.ts';
 import type { FreezePass, FreezePlace, Recurrence } from '../../kernel/freeze.ts';
 import type { Named } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
@@ -47,7 +47,7 @@ export async function takeFreezes(
   tx: Sql<'slowLane'>,
   lockMs: number,
 ): Promise<{ readonly asOf: number; readonly count: number }> {
-  await tx.$queryRaw`select set_config('lock_timeout', ${String(lockMs)}, true)`;
+  await limitLockWait(tx, lockMs);
   await tx.$queryRaw`lock table environment_freeze in exclusive mode`;
   const rows = await tx.$queryRaw<{ asOf: number; count: number }[]>`
     select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
