@@ -30,7 +30,7 @@ test('every link leads to a file, and to a section of it', () => {
     return anchor !== undefined && !anchorsOf(file).includes(anchor);
   });
 
-  expect(links.length).toBeGreaterThan(30);
+  expect(links.length).toBeGreaterThan(20);
   expect(broken).toEqual([]);
 });
 
