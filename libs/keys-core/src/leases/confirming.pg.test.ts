@@ -1,4 +1,4 @@
-/** Grants that their callers confirm, by renewing them before they use them (ADR 20). */
+/** Grants that their callers confirm, by renewing them before they use them (ADR 10). */
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectPrompt } from '@leasehold/testing';
