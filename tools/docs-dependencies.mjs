@@ -29,8 +29,8 @@ if (!process.argv.includes('--check')) {
 
 async function pageText() {
   const [bundles, dependencies] = await Promise.all([bundlesOf(), productionDependencies()]);
-  const rows = dependencies.map(({ name, parts, shippedKb, purpose }) =>
-    [`\`${name}\``, parts.join(', '), shippedKb, purpose].join(' | '),
+  const rows = dependencies.map(({ name, shippedKb, purpose }) =>
+    [`\`${name}\``, shippedKb, purpose].join(' | '),
   );
   const inBundles = bundles.map(
     ({ name, count, kb: size }) => `| ${name} | ${count} | ${kb(size)} |`,
@@ -52,7 +52,7 @@ Everything else is bundled; each package has a \`THIRD-PARTY-LICENSES.txt\`.
 
 ## What is inside
 
-Packages of others that each program has inside, and their size in KB of 1,000 bytes, without the pages of the console.
+Packages of others in each program, without the pages of the console, and their size in KB of 1,000 bytes.
 
 | program | packages | KB |
 | --- | ---: | ---: |
@@ -60,10 +60,10 @@ ${inBundles.join('\n')}
 
 ## Each dependency
 
-\`ships\` is what of it is in the largest of the programs above, with the packages that only it brings, in KB.
+\`ships\` is what of it, and of the packages that only it brings, is in the largest of these programs, in KB.
 
-| package | for | ships | purpose |
-| --- | --- | ---: | --- |
+| package | ships | purpose |
+| --- | ---: | --- |
 ${rows.map((row) => `| ${row} |`).join('\n')}
 `;
   return format(text, { ...(await resolveConfig(PAGE)), filepath: PAGE });

@@ -38,31 +38,28 @@ export async function bundlesOf() {
 /** @throws {Error} when one has no purpose, or a purpose has no dependency. */
 export async function productionDependencies() {
   const found = await declared();
-  const nameless = [...found.keys()].filter((name) => !Object.hasOwn(PURPOSES, name));
+  const nameless = [...found].filter((name) => !Object.hasOwn(PURPOSES, name));
   const unused = Object.keys(PURPOSES).filter((name) => !found.has(name));
   if (nameless.length > 0) throw new Error(`purposes.mjs lacks ${nameless.join(', ')}`);
   if (unused.length > 0)
     throw new Error(`nothing depends on ${unused.join(', ')}: see purposes.mjs`);
   const { packages } = JSON.parse(await readFile(path.join(root, 'package-lock.json'), 'utf8'));
-  const closures = new Map([...found.keys()].map((name) => [name, closureOf(name, packages)]));
+  const closures = new Map([...found].map((name) => [name, closureOf(name, packages)]));
   const bundles = await Promise.all(PROGRAMS.map(insideOf));
-  return [...found].sort().map(([name, parts]) => {
+  return [...found].sort().map((name) => {
     const alone = onlyOf(name, closures, found);
-    return { name, parts, shippedKb: shippedOf(name, alone, bundles), purpose: PURPOSES[name] };
+    return { name, shippedKb: shippedOf(name, alone, bundles), purpose: PURPOSES[name] };
   });
 }
 
-/** Every dependency that a manifest names, with who names it. */
+/** Every dependency that a manifest names. */
 async function declared() {
-  const found = new Map();
+  const found = new Set();
   for (const part of PARTS) {
     const { dependencies = {}, optionalDependencies = {} } = await readManifest(part);
     for (const given of Object.keys({ ...dependencies, ...optionalDependencies })) {
       const name = given.replace(POSTGRES, EVERY_POSTGRES);
-      if (name.startsWith('@leasehold/')) continue;
-      const parts = found.get(name) ?? [];
-      if (!parts.includes(path.basename(part))) parts.push(path.basename(part));
-      found.set(name, parts);
+      if (!name.startsWith('@leasehold/')) found.add(name);
     }
   }
   return found;

@@ -9,7 +9,7 @@ const TITLE =
   /\b(?:test|describe)\b[^'"`;]*['"`]((?:(?:[CIF]\d{1,2}[a-c]?|H-[a-z]+(?:-[a-z]+)*)[ ,:]+)+)/gu;
 
 const page = readFileSync(path.join(ROOT, 'docs', 'cases.md'), 'utf8');
-const defined = [...page.matchAll(/^\| ([CIF]\d\S*|H-\S+) +\|/gmu)].map(([, id = '']) => id);
+const defined = [...page.matchAll(/^- ([CIF]\d\w*|H-[a-z-]+): /gmu)].map(([, id = '']) => id);
 const used = new Set(
   codeFiles(['.test.ts', '.e2e.ts']).flatMap((file) =>
     [...readFileSync(path.join(ROOT, file), 'utf8').matchAll(TITLE)].flatMap(

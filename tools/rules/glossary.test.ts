@@ -126,9 +126,9 @@ test('no document, comment or text contains a word of tools/rules/forbidden-word
 
 test('the glossary is in alphabetical order', async () => {
   const terms = await readFile(path.join(ROOT, GLOSSARY), 'utf8');
-  const names = [...terms.matchAll(/^\| (?<term>[^|]+?) +\|/gmu)]
-    .slice(2)
-    .map(({ groups }) => groups?.['term']?.toLowerCase());
+  const names = [...terms.matchAll(/^- \*\*(?<term>[^*]+)\*\*: /gmu)].map(({ groups }) =>
+    groups?.['term']?.toLowerCase(),
+  );
 
   expect(names.length).toBeGreaterThan(40);
   expect(names).toEqual([...names].sort());
