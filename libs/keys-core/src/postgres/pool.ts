@@ -163,6 +163,9 @@ export const TRANSITION_SETTINGS = {
 export const UNPREPARED: PreparedOptions = { settings: {} };
 
 /**
+ * Planning a full grant takes twice as long as executing it, and a plan that was made for empty tables reads whole
+ * tables until the next `analyze`: so each is planned once, generically.
+ *
  * Prepared statements belong to a session. Poolers that hand out sessions by the transaction must support
  * them (PgBouncer does since 1.21); `?pgbouncer=true` in the URL, as with Prisma, turns them off.
  */
