@@ -29,8 +29,8 @@ if (!process.argv.includes('--check')) {
 
 async function pageText() {
   const [bundles, dependencies] = await Promise.all([bundlesOf(), productionDependencies()]);
-  const rows = dependencies.map(({ name, shippedKb, purpose }) =>
-    [`\`${name}\``, shippedKb, purpose].join(' | '),
+  const rows = dependencies.map(
+    ({ name, shippedKb, purpose }) => `- \`${name}\` (${shippedKb}): ${purpose}`,
   );
   const inBundles = bundles.map(
     ({ name, count, kb: size }) => `| ${name} | ${count} | ${kb(size)} |`,
@@ -60,11 +60,9 @@ ${inBundles.join('\n')}
 
 ## Each dependency
 
-\`ships\` is what of it, and of the packages that only it brings, is in the largest of these programs, in KB.
+In parentheses, what of it and of the packages that only it brings is in the largest of these programs, in KB.
 
-| package | ships | purpose |
-| --- | ---: | --- |
-${rows.map((row) => `| ${row} |`).join('\n')}
+${rows.join('\n')}
 `;
   return format(text, { ...(await resolveConfig(PAGE)), filepath: PAGE });
 }
