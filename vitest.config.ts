@@ -16,7 +16,7 @@ const ssr = { resolve: { conditions } };
 const oxc = { jsx: { runtime: 'automatic' } } as const;
 
 /** Where tests are: beside the code they protect. */
-const FOLDERS = '{libs,apps,tools,examples}/**';
+const FOLDERS = '{libs,apps,tools,examples,integrations}/**';
 /** Set by `npm test` and `npm run test:all`. */
 const suite = process.env['LEASEHOLD_TEST_SUITE'];
 /** `npm test` leaves `*.nightly.*` to `npm run test:all`. */

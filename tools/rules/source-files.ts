@@ -4,7 +4,7 @@ import ts from 'typescript';
 
 export const ROOT = path.join(import.meta.dirname, '..', '..');
 
-const FOLDERS = ['libs', 'apps', 'tools', 'e2e', 'examples'];
+const FOLDERS = ['libs', 'apps', 'tools', 'e2e', 'examples', 'integrations'];
 /** What is installed, built or generated. */
 const SKIPPED = ['**/node_modules', '**/dist', '**/generated', '**/.*'];
 

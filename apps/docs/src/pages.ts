@@ -113,11 +113,17 @@ const GUIDES: Section = {
 };
 
 const LIBRARIES: Section = {
-  text: 'Libraries and HTTP',
+  text: 'Libraries, HTTP and CI',
   pages: [
     page('libs/client/README.md', 'libraries/client', '@leasehold/client'),
     page('libs/core/README.md', 'libraries/core', '@leasehold/core'),
     page('docs/http-api.md', 'libraries/http-api', 'The HTTP API'),
+    page('integrations/github-action/README.md', 'libraries/github-action', 'An action for GitHub'),
+    page(
+      'integrations/gitlab-component/README.md',
+      'libraries/gitlab-component',
+      'A component for GitLab CI',
+    ),
     page('examples/languages/README.md', 'libraries/languages', 'curl, Python and Go'),
     page('examples/use-cases/README.md', 'libraries/use-cases', 'Use cases as programs'),
     page('examples/next-cron/README.md', 'libraries/next-cron', 'A Next.js app with a cron job'),
