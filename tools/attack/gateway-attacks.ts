@@ -238,8 +238,7 @@ const PREFIXES: Readonly<Record<string, string>> = {
   'a signed length': 'POST * HTTP/1.1\r\nHost: a\r\nContent-Length: +0\r\n\r\n',
   'a length behind a bare line feed':
     'POST * HTTP/1.1\r\nHost: a\r\nX-A: b\nContent-Length: 41\r\n\r\n',
-  'a WebSocket that is none':
-    'GET * HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
+  'an upgrade to nothing': 'GET * HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n',
   'a body of a GET': `GET * HTTP/1.1\r\nHost: a\r\nContent-Length: ${String(SMUGGLED.length)}\r\n\r\n`,
   'too large a header': `GET * HTTP/1.1\r\nHost: a\r\nX-A: ${'a'.repeat(20_000)}\r\n\r\n`,
 };
