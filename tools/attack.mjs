@@ -11,7 +11,7 @@
 import { spawn } from 'node:child_process';
 import { prepare, root } from './workspace.mjs';
 
-await prepare('npm run attack', ['controller', 'drone', 'console']);
+await prepare('npm run attack', ['controller', 'drone', 'console', 'gateway']);
 
 const child = spawn(
   process.execPath,

@@ -22,5 +22,10 @@ await runBundled('tools/bench', {
   'load-client': 'tools/bench/rig/load-client.ts',
   'simulated-drone': 'apps/drone/src/testing/simulated-main.ts',
   'simulated-fleet': 'tools/bench/rig/simulated-fleet.ts',
+  controller: 'apps/controller/src/main.ts',
   drone: 'apps/drone/src/main.ts',
+  gateway: 'apps/gateway/src/main.ts',
+  'gateway-room': 'tools/bench/rig/gateway-room.ts',
+  'gateway-client': 'tools/bench/rig/gateway-client.ts',
+  'bare-proxy': 'tools/bench/rig/bare-proxy.ts',
 });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { ATTACKS } from './attacks.ts';
 import { carryOut } from './carry-out.ts';
+import { GATEWAY_ATTACKS } from './gateway-attacks.ts';
 import { AttackStage } from './stage.ts';
 
 /** Long enough for each attack to do its worst; `npm run attack` judges how slow others become. */
@@ -16,7 +17,8 @@ afterAll(async () => {
   await stage[Symbol.asyncDispose]();
 });
 
-test.each(ATTACKS)(
+// Those on the gateway take longer, and have a file of their own.
+test.each(ATTACKS.filter((attack) => !GATEWAY_ATTACKS.includes(attack)))(
   '$name: nobody loses a lease or a backend, nothing leaks, and memory comes back ($what)',
   async (attack) => {
     const { yield: seen, broken } = await carryOut(attack, stage, { attackMs: ATTACK_MS });

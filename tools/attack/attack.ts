@@ -1,3 +1,4 @@
+import type { Latencies } from './healthy.ts';
 import type { AttackStage } from './stage.ts';
 
 /** What an attacker has seen. */
@@ -8,6 +9,8 @@ export interface Yield {
   readonly refused: Readonly<Record<string, number>>;
   /** What it got but must not get. */
   readonly got: readonly string[];
+  /** Of a user's requests that went on beside it through what it attacks; left out, those of healthy callers count. */
+  readonly beside?: Latencies | undefined;
 }
 
 export interface Attack {

@@ -1,6 +1,7 @@
 /** The attacks, in the order in which they run. */
 import type { Attack } from './attack.ts';
 import { greedyBackend, hostileBackend, squattingBackend } from './hostile-backends.ts';
+import { GATEWAY_ATTACKS } from './gateway-attacks.ts';
 import { fullHistory, heldConnections, signInPages } from './outside-attacks.ts';
 import type { AttackStage } from './stage.ts';
 import { startAttacker } from './start-attacker.ts';
@@ -57,4 +58,5 @@ export const ATTACKS: readonly Attack[] = [
   heldConnections,
   signInPages,
   fullHistory,
+  ...GATEWAY_ATTACKS,
 ];

@@ -47,18 +47,20 @@ export async function carryOut(
       await sleep(LOOK_MS);
     }
   })();
-  const [seen, latencies] = await Promise.all([
+  const [seen, ofCallers] = await Promise.all([
     attack.carryOut(stage, attackMs),
     stage.healthy.measure(attackMs),
   ]);
   looking.abort();
   await watch;
+  const latencies = seen.beside ?? ofCallers;
   const after = await settledMb(() => stage.memoryMb(), before);
   const log = stage.controller().log().slice(logged);
   const broken = [
     ...seen.got.map((what) => `it got ${what}`),
     ...(await stage.healthy.losses()),
-    ...slow(latencies, idle),
+    ...slow(ofCallers, idle),
+    ...(seen.beside === undefined ? [] : slow(seen.beside, idle)),
     ...(after - before > LEFT_MB_MAX ? [`${String(after - before)} MB stayed in memory`] : []),
     ...(log.length > LOG_BYTES_MAX ? [`${String(log.length)} bytes were logged`] : []),
     ...errorsIn(log),

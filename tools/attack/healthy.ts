@@ -94,7 +94,7 @@ async function useOnce(api: ControllerApi, key: string): Promise<void> {
   await api.leases.release.mutate({ leaseId, fencingToken });
 }
 
-function latenciesOf(took: readonly number[], failed: readonly string[]): Latencies {
+export function latenciesOf(took: readonly number[], failed: readonly string[]): Latencies {
   const sorted = [...took].sort((a, b) => a - b);
   const at = (share: number): number =>
     sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? 0;

@@ -8,6 +8,7 @@ import {
   copyDrone,
   freePort,
   Stage,
+  type GatewayProcess,
   type StageOptions,
   type TestProcess,
 } from '@leasehold/testing/stack';
@@ -20,6 +21,9 @@ export const GREEDY_LIMITS = { memoryMax: '64m', pidsMax: 30, fileSizeMax: '8m' 
 /** In the names of the processes that it starts. */
 export const GREEDY_MARKER = 'leasehold-greedy';
 
+/** What follows the id of a key in the name of its host. */
+export const KEY_HOSTS = '*.rooms.example.com';
+
 export type Preset = 'fast' | 'standard';
 
 export class AttackStage extends Stage {
@@ -28,6 +32,8 @@ export class AttackStage extends Stage {
   readonly tokens = { viewer: '', attacker: '' };
   readonly #consolePort: number;
   #console: Promise<TestProcess> | undefined;
+  readonly #gatewayPort: number;
+  #gateway: Promise<GatewayProcess> | undefined;
   /** What the programs of backends may read. */
   readonly #openFolder: string = path.join(this.folder, 'programs');
   /** Where hostile programs read what there is to attack. */
@@ -35,13 +41,22 @@ export class AttackStage extends Stage {
 
   /** Starts everything on a new database of the cluster. */
   static async open(clusterUrl: string, ladder: Preset = 'fast'): Promise<AttackStage> {
-    const port = await freePort();
-    return new AttackStage({ clusterUrl, ladder }, port).begin();
+    const ports = { console: await freePort(), gateway: await freePort() };
+    return new AttackStage({ clusterUrl, ladder }, ports).begin();
   }
 
-  constructor(options: StageOptions, consolePort: number) {
-    super({ name: 'attack', consoleOrigin: consoleOrigin(consolePort), ...options });
-    this.#consolePort = consolePort;
+  constructor(options: StageOptions, ports: { console: number; gateway: number }) {
+    super({
+      name: 'attack',
+      consoleOrigin: consoleOrigin(ports.console),
+      env: {
+        LEASEHOLD_GATEWAY_URL: `http://127.0.0.1:${String(ports.gateway)}`,
+        LEASEHOLD_GATEWAY_HOSTS: KEY_HOSTS,
+      },
+      ...options,
+    });
+    this.#consolePort = ports.console;
+    this.#gatewayPort = ports.gateway;
   }
 
   override async begin(): Promise<this> {
@@ -77,6 +92,14 @@ export class AttackStage extends Stage {
     return (this.#console ??= this.startConsole({ port: this.#consolePort }));
   }
 
+  /** A gateway; it is started when it is first asked for. */
+  gateway(): Promise<GatewayProcess> {
+    return (this.#gateway ??= this.startGateway({
+      port: this.#gatewayPort,
+      env: { LEASEHOLD_GATEWAY_HOSTS: KEY_HOSTS },
+    }));
+  }
+
   /** Resident memory of a process, by default the controller, in MB. */
   async memoryMb(pid = this.controller().pid): Promise<number> {
     const { stdout } = await promisify(execFile)('ps', ['-o', 'rss=', '-p', String(pid)]);
@@ -88,9 +111,10 @@ export class AttackStage extends Stage {
     const backends = path.join(import.meta.dirname, 'backends');
     const drone = path.join(import.meta.dirname, '..', '..', 'apps', 'drone', 'src', 'testing');
     const readiness = { type: 'none' };
-    const [server, hostile, squatter, greedy] = await Promise.all(
+    const [server, mirror, hostile, squatter, greedy] = await Promise.all(
       [
         path.join(backends, 'server.mjs'),
+        path.join(backends, 'mirror.mjs'),
         path.join(drone, 'hostile.mjs'),
         path.join(backends, 'squatter.mjs'),
         path.join(backends, 'greedy.sh'),
@@ -98,6 +122,7 @@ export class AttackStage extends Stage {
     );
     return {
       server: { command, args: [server] },
+      mirror: { command, args: [mirror] },
       hostile: { command, args: [hostile, this.targetsFile], readiness },
       squatter: { command, args: [squatter, this.targetsFile], readiness },
       greedy: { command: '/bin/bash', args: [greedy, GREEDY_MARKER], readiness, ...GREEDY_LIMITS },

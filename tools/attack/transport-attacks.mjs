@@ -76,6 +76,43 @@ async function hold({ url, isOver, count, refuse }, text) {
   }
 }
 
+/** Sockets that say a piece every 50 ms, with less than a request needs, and read nothing. */
+async function drip({ url, isOver, count, refuse }, { begin, piece }) {
+  const { hostname, port } = new URL(url);
+  while (!isOver()) {
+    const socket = connectTo(Number(port), hostname).on('error', () => undefined);
+    count(1);
+    let isOpen = true;
+    socket.once('close', () => {
+      isOpen = false;
+      refuse('closed');
+    });
+    socket.write(begin);
+    while (!isOver() && isOpen) {
+      await sleep(PAUSE_MS * 10);
+      if (socket.writable) socket.write(piece);
+    }
+    socket.destroy();
+  }
+}
+
+/** WebSockets that are cut, or end in one direction alone and never close. */
+async function leave({ url, isOver, count }, isCut) {
+  const { hostname, port, pathname } = new URL(url);
+  const half = [];
+  while (!isOver()) {
+    const socket = connectTo({ port: Number(port), host: hostname, allowHalfOpen: true });
+    socket.on('error', () => undefined).write(pipelined([`GET ${pathname}`, ...UPGRADE], 1).bytes);
+    count(1);
+    await new Promise((resolve) => {
+      socket.once('data', resolve).once('close', resolve);
+    });
+    if (isCut) socket.resetAndDestroy();
+    else half.push(socket.end(PART));
+  }
+  for (const socket of half) socket.destroy();
+}
+
 export const TRANSPORT_ATTACKS = {
   'held-connections': (means) => {
     const texts = ['', 'GET /healthz HTTP/1.1\r\nHost:', 'POST /trpc/leases.acquire HTTP/1.1\r\n'];
@@ -97,6 +134,29 @@ export const TRANSPORT_ATTACKS = {
         socket.destroy();
       }
     }),
+  'gateway-anonymous': (means) => {
+    const kinds = [
+      ['GET /k/_/mirrored/'],
+      ['GET /t/a.b.c/'],
+      ['GET /k/_/mirrored/', 'Authorization: Bearer a.b.c'],
+      ['POST /k/_/mirrored/', 'Content-Length: 0', 'Cookie: leasehold-gateway=a.b.c'],
+    ];
+    let nth = 0;
+    // 10,000 a second, as long as they are taken.
+    return over(50, () => flood(means, () => pipelined(kinds[(nth += 1) % kinds.length], 1)));
+  },
+  'gateway-slow': (means) => {
+    const { pathname } = new URL(means.url);
+    const head = `Host: x\r\nContent-Length: 1000000\r\n\r\n`;
+    const kinds = [
+      { begin: `GET ${pathname} HTTP/1.1\r\nHost: x\r\n`, piece: 'X-A: b\r\n' },
+      { begin: `POST ${pathname} HTTP/1.1\r\n${head}`, piece: 'x' },
+      { begin: `GET ${pathname}large HTTP/1.1\r\nHost: x\r\n\r\n`, piece: '' },
+    ];
+    return Promise.all(Array.from({ length: 300 }, (_, nth) => drip(means, kinds[nth % 3])));
+  },
+  'gateway-sockets': (means) =>
+    Promise.all(Array.from({ length: 20 }, (_, nth) => leave(means, nth % 2 === 0))),
   'pipelined-requests': (means) =>
     over(20, () => flood(means, () => pipelined(['GET /healthz'], 1_000))),
   'requests-one-by-one': (means) => {

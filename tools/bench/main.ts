@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { measureConnect } from './connect.ts';
 import { measureDroneMemory } from './drone-memory.ts';
+import { measureGateway } from './gateway.ts';
 import { measureIdleMemory } from './idle-memory.ts';
 import { measureOverload } from './leases/overload.ts';
 import { measureProfile } from './leases/profile.ts';
@@ -23,6 +24,7 @@ const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   handover: measureHandover,
   renewals: measureRenewals,
   connect: measureConnect,
+  gateway: measureGateway,
   'lease-waiters': measureWaiters,
   'table-size': measureTableSize,
   grants: measureGrants,

@@ -494,6 +494,51 @@ const RESERVATIONS = [
   },
 ];
 
+const GATEWAY = [
+  {
+    name: 'token-of-another-key-let-in',
+    breaks: 'a token opens its own key, and no other',
+    file: 'apps/gateway/src/admission.ts',
+    find: '      assertKey(target, token);\n',
+    replace: '',
+  },
+  {
+    name: 'token-of-another-key-on-its-host',
+    breaks: 'on the host of a key, a token of another key opens nothing',
+    file: 'apps/gateway/src/admission.ts',
+    find: 'if (target.keyId !== undefined) assertHost(target.keyId, token);',
+    replace: '',
+  },
+  {
+    name: 'route-used-after-its-validity',
+    breaks: 'nothing is passed to a backend whose grant may be over',
+    file: 'apps/gateway/src/routes.ts',
+    find: 'return !this.isEnded && nowMs < this.validUntilMs;',
+    replace: 'return !this.isEnded;',
+  },
+  {
+    name: 'validity-counted-from-the-answer',
+    breaks: 'a route is valid from when its question was sent, and not from when the answer came',
+    file: 'apps/gateway/src/routes.ts',
+    find: 'const validUntilMs = sentAtMs + route.validForMs;',
+    replace: 'const validUntilMs = nowMs + route.validForMs;',
+  },
+  {
+    name: 'ended-grant-still-served',
+    breaks: 'what a controller says has ended is passed no more',
+    file: 'apps/gateway/src/routes.ts',
+    find: "} else if (state?.state === 'ended') {",
+    replace: '} else if (state === undefined) {',
+  },
+  {
+    name: 'revoked-token-still-served',
+    breaks: 'a token that was revoked opens nothing',
+    file: 'apps/gateway/src/tokens.ts',
+    find: "return token.isRevoked ? 'gateway.token_revoked' : undefined;",
+    replace: 'return undefined;',
+  },
+];
+
 export const MUTATIONS = [
   ...GRANTING,
   ...RENEWING,
@@ -505,4 +550,5 @@ export const MUTATIONS = [
   ...ACCESS,
   ...IDEMPOTENCY,
   ...RESERVATIONS,
+  ...GATEWAY,
 ];

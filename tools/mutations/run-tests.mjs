@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
 
-const APPS = ['cli', 'console', 'controller', 'drone'];
+const APPS = ['cli', 'console', 'controller', 'drone', 'gateway'];
 
 /** Bundles the apps of the copy from its sources; the pages of the console and the packages stay as they were built. */
 export async function bundleApps(copy) {

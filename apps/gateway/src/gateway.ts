@@ -33,7 +33,13 @@ import { createMetrics, createMetricsServer, type GatewayMetrics } from './metri
 import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
 import { Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
-import { assertPlainHead, assertWebSocket, hasBody, readTarget } from './target.ts';
+import {
+  assertPlainHead,
+  assertWebSocket,
+  hasBody,
+  readTarget,
+  type ServedHosts,
+} from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
 
 /** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
@@ -98,6 +104,7 @@ interface Arrived {
 class GatewayService implements Gateway {
   readonly #config: GatewayConfig;
   readonly #deps: GatewayDeps;
+  readonly #hosts: ServedHosts;
   readonly #tokens: Tokens;
   readonly #routes: Routes;
   readonly #metrics: GatewayMetrics;
@@ -113,6 +120,8 @@ class GatewayService implements Gateway {
   constructor(config: GatewayConfig, deps: GatewayDeps) {
     this.#config = config;
     this.#deps = deps;
+    const { publicUrl, keyHosts } = config;
+    this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
     const { clock, link, version, log } = deps;
     this.#tokens = new Tokens(clock);
     let isCutOff = false;
@@ -209,7 +218,9 @@ class GatewayService implements Gateway {
       this.#guard.begin(request, response);
       response.on('error', () => undefined);
       const gone = new AbortController();
-      response.once('close', () => gone.abort(new ClientGone('the client is gone')));
+      response.once('close', () => {
+        if (!response.writableFinished) gone.abort(new ClientGone('the client is gone'));
+      });
       void this.#serve(this.#arrived(request, response, gone.signal));
     };
     server.on('request', onRequest);
@@ -284,9 +295,7 @@ class GatewayService implements Gateway {
     if (this.#isStopping) throw new Refusal('gateway.stopping');
     assertPlainHead(request);
     if (to instanceof net.Socket) assertWebSocket(request);
-    const { publicUrl, keyHosts } = this.#config;
-    const own = publicUrl === null ? null : new URL(publicUrl).host;
-    const target = readTarget(request, { own, keys: keyHosts });
+    const target = readTarget(request, this.#hosts);
     if (target.form === 'own') {
       if (target.path === '/healthz' && !(to instanceof net.Socket)) {
         to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');

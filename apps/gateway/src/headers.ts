@@ -35,6 +35,7 @@ const PROXY_HEADERS = [
   'expect',
   'http2-settings',
 ];
+const NEVER_PASSED = new Set([...HOP_BY_HOP, ...PROXY_HEADERS]);
 const OWN_PREFIX = 'x-leasehold-';
 
 /** A request that was let in. */
@@ -66,14 +67,11 @@ export interface ForwardedFrom {
 export function headersForBackend(admitted: AdmittedRequest): IncomingHttpHeaders {
   const { request, requestId, claims, route, forwardedPrefix, from } = admitted;
   const headers: IncomingHttpHeaders = {};
-  const removed = new Set([
-    ...HOP_BY_HOP,
-    ...PROXY_HEADERS,
-    ...listedBy(request.headers.connection),
-  ]);
+  const listed = listedBy(request.headers.connection);
   for (const [name, value] of Object.entries(request.headers)) {
+    if (NEVER_PASSED.has(name) || listed.includes(name)) continue;
     // Programs behind CGI and WSGI see `-` and `_` as one character.
-    if (removed.has(name) || name.includes('_') || name.startsWith(OWN_PREFIX)) continue;
+    if (name.includes('_') || name.startsWith(OWN_PREFIX)) continue;
     headers[name] = value;
   }
   hideToken(headers, admitted);
@@ -104,7 +102,8 @@ export function headersForBackend(admitted: AdmittedRequest): IncomingHttpHeader
 const NEVER_LISTED = new Set(['host', 'content-length', 'cookie']);
 
 function listedBy(connection: string | undefined): string[] {
-  const names = (connection ?? '').split(',').map((name) => name.trim().toLowerCase());
+  if (connection === undefined || connection === 'keep-alive') return [];
+  const names = connection.split(',').map((name) => name.trim().toLowerCase());
   return names.filter((name) => name !== '' && !NEVER_LISTED.has(name));
 }
 
@@ -115,7 +114,8 @@ function hideToken(headers: IncomingHttpHeaders, { token, isBearer }: AdmittedRe
   else headers.cookie = cookie;
   for (const [name, value] of Object.entries(headers)) {
     // A referrer, above all.
-    if ([value].flat().some((text) => text?.includes(token) === true)) {
+    const text = Array.isArray(value) ? value.join('\n') : value;
+    if (text?.includes(token) === true) {
       Reflect.deleteProperty(headers, name);
     }
   }

@@ -190,9 +190,23 @@ function guard(
   });
 }
 
-function targetOf({ route }: ActiveRoute): { protocol: string; host: string; port: number } {
-  const { hostname, port } = new URL(`http://${route.address}`);
-  return { protocol: 'http:', host: hostname.replaceAll(/[[\]]/gu, ''), port: Number(port) || 80 };
+interface BackendPlace {
+  readonly protocol: 'http:';
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Reading an address costs as much as all else that is done for a request here. */
+const placeOf = new WeakMap<ActiveRoute, BackendPlace>();
+
+function targetOf(active: ActiveRoute): BackendPlace {
+  const known = placeOf.get(active);
+  if (known !== undefined) return known;
+  const { hostname, port } = new URL(`http://${active.route.address}`);
+  const host = hostname.replaceAll(/[[\]]/gu, '');
+  const place = { protocol: 'http:', host, port: Number(port) || 80 } as const;
+  placeOf.set(active, place);
+  return place;
 }
 
 /** No connection was made, so nothing was sent. */

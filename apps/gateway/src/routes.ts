@@ -31,7 +31,7 @@ export interface RouteUser {
 
 /** Sockets to one backend, in use and in reserve. */
 const BACKEND_SOCKETS_MAX = 1_024;
-const BACKEND_FREE_SOCKETS_MAX = 64;
+const BACKEND_FREE_SOCKETS_MAX = 256;
 /** Less than backends keep a connection without requests, so that none is closed while it is taken again. */
 const BACKEND_FREE_MS_MAX = 2_000;
 

@@ -113,16 +113,20 @@ const CHARACTER_OF: Readonly<Record<string, string>> = { '2e': '.', '2f': '/', '
 function restOf(url: string, prefix: string): string {
   const rest = url.slice(prefix.length);
   const [path = ''] = rest.split('?', 1);
+  if (hasDotSegment(path)) throw new Refusal('gateway.bad_request');
+  if (!rest.startsWith('/')) return '';
+  // `//host/path` would be the address of another host, to a program that resolves it.
+  return rest.replace(/^\/+/u, '/');
+}
+
+function hasDotSegment(path: string): boolean {
+  // Most paths have nothing that could be a dot.
+  if (!path.includes('.') && !path.includes('%')) return false;
   const plain = path.replaceAll(
     ENCODED,
     (_all, code: string) => CHARACTER_OF[code.toLowerCase()] ?? '',
   );
-  if (plain.split(/[/\\]/u).some((segment) => segment === '..' || segment === '.')) {
-    throw new Refusal('gateway.bad_request');
-  }
-  if (!rest.startsWith('/')) return '';
-  // `//host/path` would be the address of another host, to a program that resolves it.
-  return rest.replace(/^\/+/u, '/');
+  return plain.split(/[/\\]/u).some((segment) => segment === '..' || segment === '.');
 }
 
 /** The id of the key whose host it is. */

@@ -87,6 +87,7 @@ export class Tokens {
 
   /** Whether a token is signed with a key that is not known, or not yet. */
   isOfUnknownKey(token: string): boolean {
+    if (this.#verified.has(token)) return false;
     const kid = kidOf(token);
     return kid !== undefined && !this.#keys.has(kid);
   }

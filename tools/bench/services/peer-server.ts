@@ -15,6 +15,7 @@ export interface PeerProgram {
 }
 
 export interface PeerServer {
+  readonly pid: number;
   /** Ends it at once: its data is thrown away. */
   stop(): Promise<void>;
 }
@@ -75,7 +76,7 @@ export async function startPeerServer(
     }
     await pause(LOOK_MS);
   }
-  return { stop };
+  return { pid: child.pid ?? Number.NaN, stop };
 }
 
 /** A port of this machine that nobody uses at this moment. */

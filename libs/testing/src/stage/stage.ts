@@ -55,6 +55,8 @@ export interface GatewayOptions {
   /** By default any free one. */
   readonly port?: number | undefined;
   readonly controllerUrls?: readonly string[] | undefined;
+  /** Run in place of the app's own file. */
+  readonly entry?: string | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
 }
 
@@ -353,7 +355,7 @@ export class Stage implements AsyncDisposable {
     const token = await this.api().tokens.create.mutate({ name: gatewayId, role: 'gateway' });
     const started = await startProcess({
       name: gatewayId,
-      args: ['--enable-source-maps', bundleOf('gateway')],
+      args: ['--enable-source-maps', options.entry ?? bundleOf('gateway')],
       env: {
         LEASEHOLD_URL: controllerUrls.join(','),
         LEASEHOLD_TOKEN: token.secret,

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { carryOut } from './carry-out.ts';
+import { GATEWAY_ATTACKS } from './gateway-attacks.ts';
+import { AttackStage } from './stage.ts';
+
+const ATTACK_MS = 1_000;
+
+let stage: AttackStage;
+
+beforeAll(async () => {
+  stage = await AttackStage.open(inject('clusterUrl'));
+});
+
+afterAll(async () => {
+  await stage[Symbol.asyncDispose]();
+});
+
+test.each(GATEWAY_ATTACKS)(
+  '$name: nothing reaches a backend or its user, and the requests of others go on ($what)',
+  async (attack) => {
+    const { yield: seen, broken } = await carryOut(attack, stage, { attackMs: ATTACK_MS });
+
+    expect(broken).toEqual([]);
+    expect(seen.tried).toBeGreaterThan(0);
+  },
+);
