@@ -285,6 +285,10 @@ class QuickClosingWebSocket extends WebSocket {
   override send(data: string): void {
     for (const part of messageParts(data)) super.send(part);
   }
+
+  sendCalls(calls: readonly string[]): void {
+    for (const part of partsOf(calls)) super.send(part);
+  }
 }
 
 interface SocketsOptions {
@@ -428,17 +432,22 @@ const CHARACTERS_OF_MANY_CALLS = 30 * CALLS_MAX;
 /** Cuts a message with a list of calls into several if it is too large. */
 export function messageParts(message: string): string[] {
   if (message.length < CHARACTERS_OF_MANY_CALLS || !message.startsWith('[')) return [message];
-  const calls = (JSON.parse(message) as unknown[]).map((call) => JSON.stringify(call));
-  const parts: string[][] = [[]];
+  return partsOf((JSON.parse(message) as unknown[]).map((call) => JSON.stringify(call)));
+}
+
+function partsOf(calls: readonly string[]): string[] {
+  const parts: string[][] = [];
   let charactersCount = 0;
   for (const call of calls) {
-    let part = parts.at(-1) ?? [];
-    if (part.length >= CALLS_MAX || charactersCount + call.length > CHARACTERS_MAX) {
+    let part = parts.at(-1);
+    const isFull = charactersCount + call.length > CHARACTERS_MAX;
+    if (part === undefined || part.length >= CALLS_MAX || isFull) {
       parts.push((part = []));
       charactersCount = 0;
     }
     part.push(call);
     charactersCount += call.length + 1;
   }
-  return parts.filter((part) => part.length > 0).map((part) => `[${part.join(',')}]`);
+  // A call that is alone is written without a list: a controller refuses such a one without parsing it.
+  return parts.map((part) => (part.length === 1 ? part.join() : `[${part.join(',')}]`));
 }

@@ -15,8 +15,8 @@ import { noAnswerWithin, type Witnesses } from './links.ts';
 interface LaneSocket {
   readonly readyState: number;
   readonly OPEN: number;
-  /** Sends a call, or a list of calls. */
-  send(text: string): void;
+  /** Sends calls that are written already, in as few messages as a controller accepts. */
+  sendCalls(calls: readonly string[]): void;
 }
 
 interface LaneDeps {
@@ -155,9 +155,9 @@ export class Lane {
 
   /** All calls of one turn travel together. */
   #flush(socket: LaneSocket): void {
-    const texts = this.#outgoing;
+    const calls = this.#outgoing;
     this.#outgoing = [];
-    socket.send(texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(',')}]`);
+    socket.sendCalls(calls);
   }
 
   #end(id: number, waiting: Waiting): void {

@@ -39,12 +39,23 @@ export function canonicalJson(value: unknown): string {
 function sorted(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(sorted);
+  if (isSorted(value)) return value;
   // Without a prototype, `__proto__` is a field like any other.
   const fields = Object.create(null) as Record<string, unknown>;
   for (const name of Object.keys(value).sort()) {
     fields[name] = sorted((value as Record<string, unknown>)[name]);
   }
   return fields;
+}
+
+/** Whether nothing has to be sorted: what most requests consist of need not be copied. */
+function isSorted(fields: object): boolean {
+  let last = '';
+  for (const [name, value] of Object.entries(fields)) {
+    if (name < last || (typeof value === 'object' && value !== null)) return false;
+    last = name;
+  }
+  return true;
 }
 
 /** A refusal as the record of an idempotency key has it, on every face. */

@@ -27,6 +27,8 @@ export function textProblem(
   if (!text.isWellFormed()) return 'must be well-formed Unicode, without lone surrogates';
   const control = controlProblem(text, bounds.isControlAllowed === true);
   if (control !== undefined) return control;
+  // A code unit has one byte to three: most texts need not be encoded to be counted.
+  if (text.length >= bytesMin && text.length * 3 <= bounds.bytesMax) return undefined;
   const bytes = utf8Bytes(text);
   if (bytes < bytesMin) {
     return bytesMin === 1 ? 'must not be empty' : `must be at least ${String(bytesMin)} bytes`;
@@ -39,8 +41,10 @@ export function textProblem(
 
 function controlProblem(text: string, isAllowed: boolean): string | undefined {
   if (isAllowed) return text.includes('\0') ? 'must not contain NUL' : undefined;
-  if (/[\r\n]/u.test(text)) return 'must be one line, without line breaks';
-  return /\p{Cc}/u.test(text) ? 'must not contain control characters' : undefined;
+  if (!/\p{Cc}/u.test(text)) return undefined;
+  return /[\r\n]/u.test(text)
+    ? 'must be one line, without line breaks'
+    : 'must not contain control characters';
 }
 
 /**

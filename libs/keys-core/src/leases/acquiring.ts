@@ -378,11 +378,11 @@ function keyed<Asked extends Resource>(request: Asked, input: Input, idempotency
 
 function fingerprintOf(resource: Resource, input: Input): string {
   const { fingerprint } = idempotentRequest(resource, {
-    ttlMs: input.ttlMs ?? null,
-    holder: input.holder,
     action: input.action ?? null,
     comment: input.comment ?? null,
+    holder: input.holder,
     metadata: input.metadata ?? null,
+    ttlMs: input.ttlMs ?? null,
     // Only where it is present: without it, the fingerprint is that of older versions.
     ...(input.datacenter === undefined ? {} : { datacenter: input.datacenter }),
     ...(input.override === undefined ? {} : { override: input.override.reason }),

@@ -92,14 +92,16 @@ export function grantedColumns(previousEndedAt: Fragment): Fragment {
 export function grantsOf(rows: readonly GrantedRow[], requests: readonly GrantRequest[]): Granted {
   const requestOf = new Map(requests.map((request) => [request.leaseId, request]));
   const grants = new Map<string, Grant>();
-  const seen: { place?: LogPlace; fencingToken?: string } = {};
+  let fencingToken = '0';
   for (const row of rows) {
     const request = requestOf.get(row.leaseId);
     if (request !== undefined) grants.set(row.leaseId, grantOf(row, request));
-    seen.place = { run: row.run, position: row.position };
-    seen.fencingToken = laterToken(seen.fencingToken ?? '0', row.fencingToken);
+    fencingToken = laterToken(fencingToken, row.fencingToken);
   }
-  return { grants, seen };
+  const last = rows.at(-1);
+  if (last === undefined) return { grants, seen: {} };
+  const { run, position } = last;
+  return { grants, seen: { place: { run, position }, fencingToken } };
 }
 
 function grantOf(row: GrantedRow, request: GrantRequest): Grant {
