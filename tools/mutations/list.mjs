@@ -35,6 +35,35 @@ const GRANTING = [
     replace: 'where (l.home_reservation is null',
   },
   {
+    name: 'half-of-all',
+    breaks: 'of several leases that are asked for together, all are granted or none',
+    file: `${CORE}/grants/sql/grant-all.ts`,
+    find: '1 / ((select count(*) from granted) = ${count})::int',
+    replace: '1 / ((select count(*) from granted) > 0)::int',
+  },
+  {
+    name: 'all-of-those-in-turn',
+    breaks: 'several leases are granted together when it is the turn of the request in every line',
+    file: `${CORE}/grants/sql/grant-all.ts`,
+    find: 'and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)',
+    replace: 'and o.valid_until > clock_timestamp() and t.id is null',
+  },
+  {
+    name: 'tickets-apart',
+    breaks:
+      'of two requests for several leases one is before the other in every line that both are in',
+    file: `${CORE}/grants/sql/line-all.ts`,
+    find: 'select b.id + a.place - 1,',
+    replace: "select case a.place when 1 then b.id else nextval('lease_waiter_id_seq') end,",
+  },
+  {
+    name: 'one-of-all-given-up',
+    breaks: 'to give up a request for several leases ends all of them',
+    file: `${CORE}/grants/sql/cancel-requests.ts`,
+    find: 'coalesce(q.lease_count, 1)',
+    replace: '1',
+  },
+  {
     name: 'token-of-the-clock-alone',
     breaks: 'each grant has a larger token than all before',
     file: `${CORE}/grants/sql/upsert-grants.ts`,

@@ -78,6 +78,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'keys.waiters': 'Lists who waits for a key',
   'leases.at': 'Shows who held a lease at a moment',
   'leases.acquire': 'Acquires a lease, or says who holds it; may wait in line',
+  'leases.acquireAll': 'Acquires several leases, all or none; may wait in line',
   'leases.acquireMany': 'Acquires many leases in one call, without waiting',
   'leases.allowRenewal': 'Lets the grant of a lease be renewed again',
   'leases.blockRenewal': 'Keeps the grant of a lease from being renewed',

@@ -29,6 +29,7 @@ import {
   createFreezeService,
   createLeaseOperations,
   createLeaseService,
+  createLeasesTogether,
   createRevocationWatch,
   createWhileLeader,
   type WhileLeader,
@@ -307,8 +308,9 @@ function createLeaseFaces(deps: {
     }),
     ...createLeaseOperations({ store, face: name, revocations }),
   });
+  const together = createLeasesTogether({ store });
   return {
-    leases: face('lease'),
+    leases: { ...face('lease'), ...together },
     environments: countingRefusals(face('environment'), metrics),
     revocations,
   };

@@ -32,6 +32,8 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
   'keys.renew': MANY_GRANTS,
   'leases.heartbeat': MANY_GRANTS,
   'environments.heartbeat': MANY_GRANTS,
+  /** 64 names, with room for escapes, and metadata. */
+  'leases.acquireAll': { bytesMax: 256 * KIB, valuesMax: 10_000 },
   'leases.acquireMany': MANY_ITEMS,
   'leases.releaseMany': MANY_ITEMS,
   'leases.declare': { bytesMax: 896 * KIB, valuesMax: 40_000 },
@@ -178,9 +180,16 @@ const READS: ReadonlySet<string> = new Set([
 
 const ACTS: ReadonlySet<string> = new Set([
   ...['blockRenewal', 'allowRenewal', 'revoke', 'resetFailures'].map((name) => `keys.${name}`),
-  ...['acquire', 'acquireMany', 'heartbeat', 'release', 'releaseMany', 'cancel', 'update'].map(
-    (name) => `leases.${name}`,
-  ),
+  ...[
+    'acquire',
+    'acquireAll',
+    'acquireMany',
+    'heartbeat',
+    'release',
+    'releaseMany',
+    'cancel',
+    'update',
+  ].map((name) => `leases.${name}`),
   ...['blockRenewal', 'allowRenewal', 'revoke'].map((name) => `leases.${name}`),
   ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'update', 'revoke', 'freeze', 'unfreeze'].map(
     (name) => `environments.${name}`,
@@ -232,6 +241,7 @@ const GRANTING_CALLS: ReadonlySet<string> = new Set([
   'keys.connect',
   'gateway.route',
   'leases.acquire',
+  'leases.acquireAll',
   'leases.acquireMany',
   'environments.tryAcquire',
 ]);

@@ -32,6 +32,7 @@ import type {
   FreezeService,
   LeaseOperations,
   LeaseService,
+  LeasesTogether,
 } from '@leasehold/keys-core/leases';
 import type { HoldOffService, WitnessService } from '@leasehold/keys-core/postgres';
 import type {
@@ -140,7 +141,7 @@ export interface ApiServices {
   /** Which datacenter a key lives in, and connects to keys in any of them. */
   readonly reservations: ReservationService;
   readonly keys: Omit<KeyService, 'connect' | 'connectAgain' | 'refuse'>;
-  readonly leases: LeaseFace;
+  readonly leases: LeaseFace & LeasesTogether;
   readonly environments: LeaseFace;
   /** Times in which nobody may acquire an environment. */
   readonly freezes: FreezeService;

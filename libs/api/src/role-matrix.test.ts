@@ -34,6 +34,7 @@ const CONTRACT: Record<string, Role> = {
   'keys.history': 'viewer',
   'keys.at': 'viewer',
   'leases.acquire': 'client',
+  'leases.acquireAll': 'client',
   'leases.acquireMany': 'client',
   'leases.heartbeat': 'client',
   'leases.release': 'client',

@@ -11,6 +11,8 @@ export type {
   TryAcquireOptions,
 } from './lease/lease-definition.ts';
 export type { LeaseAttempt } from './lease/acquire.ts';
+export type { AcquireAll, AcquireAllOptions, LeaseName } from './lease/acquire-all.ts';
+export type { LeaseGrant, LeasesTogether } from './lease/held-together.ts';
 export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease-definition.ts';
 export {
   EnvironmentVetoedError,

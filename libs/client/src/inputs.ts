@@ -13,6 +13,7 @@ import {
   messageOf,
   nameProblem,
   namespaceProblem,
+  repeatedAt,
   reservationKeyProblem,
   textProblem,
 } from '@leasehold/keys-core';
@@ -222,6 +223,27 @@ const environment = fields({
   override: optional(fields({ reason })),
 });
 
+const acquiringAll = fields({
+  ...attempt,
+  ttlMs: optional(ttlMs),
+  waitMs: optional(waitMs),
+});
+
+const scope = fields({ namespace: namespaceSegments, key: name });
+
+const scopes: Check = (value, field) => {
+  const found = listOf(scope, LIMITS.leasesTogetherMax)(value, field);
+  if (found !== undefined) return found;
+  const names = (value as { readonly namespace: readonly string[]; readonly key: string }[]).map(
+    ({ namespace, key }) => ({ namespace: namespace.join('.'), name: key }),
+  );
+  if (names.length === 0) return { field, problem: 'must have at least 1 element' };
+  const place = repeatedAt(names);
+  return place === undefined
+    ? undefined
+    : { field: `${field}[${String(place)}]`, problem: 'must not be in the list twice' };
+};
+
 const updating = fields({
   metadata: rule((value) => (value === undefined ? 'must be JSON' : undefined)),
 });
@@ -246,6 +268,16 @@ export function assertAcquire(key: string, options: unknown, wantedTtlMs: number
   assertInput(acquiring, options, '');
   assertInput(ttlMs, wantedTtlMs, 'ttlMs');
   assertTtlRange(wantedTtlMs);
+}
+
+/** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */
+export function assertAcquireAll(
+  wanted: unknown,
+  options: { readonly ttlMs?: number | undefined },
+): void {
+  assertInput(scopes, wanted, 'scopes');
+  assertInput(acquiringAll, options, '');
+  assertTtlRange(options.ttlMs);
 }
 
 /** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */

@@ -17,6 +17,7 @@ import {
 } from './environments.ts';
 import type { Gateway } from './gateway.ts';
 import type { Backends, Keys } from './keys.ts';
+import type { AcquireAll } from './lease/acquire-all.ts';
 import {
   createLeaseDefinition,
   type LeaseDefinition,
@@ -42,6 +43,15 @@ export interface Leasehold extends AsyncDisposable {
     namespace: Namespace & ValidNamespace<Namespace>,
     options?: LeaseDefinitionOptions,
   ): LeaseDefinition;
+  /**
+   * Acquires up to 64 leases together: all of them, or none. It waits in the line of each for up to `waitMs`, by
+   * default 5 s, and two such calls never wait for each other. `ttlMs`, by default 30 s, and all other options are
+   * the same for all of the leases.
+   * @throws {LeaseWaitTimeoutError} with the lease that did not become free in time, or `LeaseHeldError` with `waitMs`
+   * 0; `LeaseSelfDeadlockError` if this work holds one of them; `LeaseholdCallError` with `request.invalid` for a lease
+   * that is in the list twice; otherwise as `LeaseDefinition.acquire`.
+   */
+  readonly acquireAll: AcquireAll;
   readonly environments: Environments;
   /**
    * Acquires an environment, calls `veto`, then `record` if there is no veto, and releases it. They run
@@ -99,7 +109,7 @@ export interface Leasehold extends AsyncDisposable {
 /** The part of a client that is about leases and environments. */
 export type LeasesOfClient = Omit<
   Leasehold,
-  'api' | 'keys' | 'reservations' | 'backends' | 'gateway'
+  'acquireAll' | 'api' | 'keys' | 'reservations' | 'backends' | 'gateway'
 >;
 
 export interface LeasesParts {

@@ -106,6 +106,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     reachability,
     background,
     url: database,
+    holder,
   });
   const leases = leasesOf({
     machine,
@@ -121,6 +122,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
   });
   return {
     ...leases,
+    acquireAll: faces.acquireAll,
     api: controller.apiWith([closedLink(closing), plainInputLink(), leasePropagationLink()]),
     keys: createKeys({ api, machine, reachability, closing }),
     reservations: createReservations({ api, machine, answerMs, reachability, closing }),

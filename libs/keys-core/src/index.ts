@@ -168,6 +168,7 @@ export {
   namespaceText,
   parseResourceText,
   printableText,
+  repeatedAt,
   RESERVED_NAMESPACE,
   type Resource,
   resourceText,

@@ -5,6 +5,7 @@ import {
   LIMITS,
   nameProblem,
   ORDERED_ROLES,
+  repeatedAt,
 } from '@leasehold/keys-core';
 import { z } from 'zod';
 import {
@@ -59,6 +60,24 @@ export const acquireItemSchema = z.strictObject({
 export const acquireInputSchema = acquireItemSchema.extend({
   waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
   /** The caller renews the grant before it uses it: until then the grant is a short one. */
+  confirms: z.boolean().default(false),
+  localTimeMs: localTimeMsSchema,
+  ...toldFields,
+});
+
+/** Asks for several leases: all of them, or none. */
+export const acquireAllInputSchema = acquireItemSchema.omit({ namespace: true, key: true }).extend({
+  scopes: z
+    .array(z.strictObject({ namespace: segmentsSchema, key: nameSchema }))
+    .min(1)
+    .max(LIMITS.leasesTogetherMax)
+    .superRefine((scopes, ctx) => {
+      const place = repeatedAt(scopes.map(({ namespace, key: name }) => ({ namespace, name })));
+      if (place === undefined) return;
+      ctx.addIssue({ code: 'custom', path: [place], message: 'must not be in the list twice' });
+    }),
+  waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
+  /** The caller renews the grants before it uses them: until then they are short ones. */
   confirms: z.boolean().default(false),
   localTimeMs: localTimeMsSchema,
   ...toldFields,

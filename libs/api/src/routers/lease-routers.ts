@@ -6,6 +6,7 @@ import { bounded } from '../bounded-input.ts';
 import type { ApiServices } from '../context.ts';
 import { pageInputSchema } from '../contract/common.ts';
 import {
+  acquireAllInputSchema,
   acquireInputSchema,
   acquireItemSchema,
   acquireManyInputSchema,
@@ -73,6 +74,42 @@ const holding = {
           return await at(ctx, input, ({ witness, ...wanted }) =>
             acquiring(ctx, witness, () => acquire(ctx, wanted)),
           );
+        } finally {
+          stopWaiting?.();
+        }
+      },
+    );
+  }),
+
+  /** All of the leases, or none. */
+  acquireAll: clientProcedure.input(bounded(acquireAllInputSchema)).mutation(({ ctx, input }) => {
+    const { witness: told, ...asked } = input;
+    const { idempotencyKey, scopes } = asked;
+    // The lease that stands in the way, once it is known.
+    let [scope] = scopes;
+    return refusing(
+      () => ({
+        ctx,
+        ...askedFor('lease', {
+          ...asked,
+          namespace: scope?.namespace ?? '',
+          name: scope?.key ?? '',
+        }),
+        idempotencyKey,
+        refuse: (error) => acquiring(ctx, told, () => refuseAll(ctx, asked, error)),
+      }),
+      async () => {
+        for (const { namespace } of scopes) assertMayHold(ctx.access, namespace);
+        const mayWaitThere = input.waitMs > 0 && isElsewhere(ctx, input.datacenter);
+        const stopWaiting = mayWaitThere ? startWaiting(ctx) : undefined;
+        try {
+          const answer = await at(ctx, input, ({ witness, ...wanted }) =>
+            acquiring(ctx, witness, () => acquireAll(ctx, wanted)),
+          );
+          if (answer.outcome === 'held') {
+            scope = { namespace: answer.namespace.join('.'), key: answer.key };
+          }
+          return answer;
         } finally {
           stopWaiting?.();
         }
@@ -213,6 +250,49 @@ async function acquire(ctx: CalledContext, input: Omit<Wanted, 'datacenter'>): P
   );
   if (answer.outcome === 'granted') use?.noteHeld(1);
   return answer;
+}
+
+type AcquiredAll = Awaited<ReturnType<ApiServices['leases']['acquireAll']>>;
+type WantedAll = Omit<z.output<typeof acquireAllInputSchema>, 'witness'>;
+
+/** Acquires leases of this datacenter together. @throws {LeaseError} `auth.forbidden`, before anything is granted. */
+async function acquireAll(
+  ctx: CalledContext,
+  input: Omit<WantedAll, 'datacenter'>,
+): Promise<AcquiredAll> {
+  const { use, services, caller } = ctx;
+  const wanted = { ...input, scopes: input.scopes.map(namedOf) };
+  for (const { namespace } of wanted.scopes) assertMayHold(ctx.access, namespace);
+  use?.countItems(wanted.scopes.length);
+  await use?.mayHold(wanted.scopes.length);
+  const life = wanted.waitMs > 0 ? waitingLife(ctx) : ctx.life;
+  const bytes = wanted.scopes.reduce(
+    (sum, scope) => sum + bytesOfGrant({ ...wanted, ...scope }),
+    0,
+  );
+  const answer = await writing(
+    use,
+    bytes,
+    () => services.leases.acquireAll(wanted, caller, life),
+    ({ outcome }) => outcome === 'granted',
+  );
+  if (answer.outcome === 'granted') use?.noteHeld(answer.leases.length);
+  return answer;
+}
+
+/** Records why they are refused, and throws it. */
+function refuseAll(
+  ctx: CalledContext,
+  { scopes, datacenter, ...rest }: WantedAll,
+  error: LeaseError,
+): Promise<AcquiredAll> {
+  const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
+  const wanted = { ...rest, ...elsewhere, scopes: scopes.map(namedOf) };
+  return ctx.services.leases.refuseAll(wanted, ctx.caller, error);
+}
+
+function namedOf({ namespace, key }: WantedAll['scopes'][number]): Named {
+  return { namespace, name: key };
 }
 
 /** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */

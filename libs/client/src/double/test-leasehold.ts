@@ -50,7 +50,7 @@ export interface TestRevoke {
  * Time stands still until {@link advance} or {@link stall} is called. So a call that waits, for a lease that
  * somebody holds or for an answer that does not arrive, must not be awaited before time has passed.
  *
- * There is no controller: `api`, `keys`, `backends`, `gateway` and `reservations` of a client throw an error. Replace them
+ * There is no controller: `acquireAll`, `api`, `keys`, `backends`, `gateway` and `reservations` of a client throw an error. Replace them
  * in your test, or use a real Leasehold.
  */
 export interface TestLeasehold extends AsyncDisposable {
@@ -192,6 +192,9 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
   });
   const leasehold: Leasehold = {
     ...leases,
+    get acquireAll() {
+      return notHere('acquireAll');
+    },
     get api() {
       return notHere('api');
     },

@@ -56,7 +56,7 @@ export type LeaseAttempt = AsyncDisposable &
     { readonly outcome: 'granted'; readonly lease: Lease } | ({ readonly outcome: 'held' } & HeldBy)
   );
 
-interface LeaseTakerDeps extends AcquireDeps {
+export interface LeaseTakerDeps extends AcquireDeps {
   readonly holdings: Holdings;
   /** Tells scopes of different controllers apart. */
   readonly url: string;
@@ -68,7 +68,8 @@ interface LeaseTakerDeps extends AcquireDeps {
 type Refuse<T> = (intent: AcquireIntent, answer: HeldAnswer) => T;
 
 export class LeaseTaker {
-  readonly #deps: LeaseTakerDeps;
+  /** What acquires are made of: those of several leases use the same. */
+  readonly deps: LeaseTakerDeps;
   readonly #machine: Machine;
   /** Those who ask together with others. */
   readonly #tries: Tries;
@@ -81,7 +82,7 @@ export class LeaseTaker {
 
   constructor(deps: LeaseTakerDeps) {
     const { machine, background } = deps;
-    this.#deps = deps;
+    this.deps = deps;
     this.#machine = machine;
     this.#tries = new Tries(machine, Math.min(TRY_MS, deps.answerMs), background.closing);
     this.#unlinked = linkSignals([background.closing]);
@@ -109,7 +110,7 @@ export class LeaseTaker {
    * them, because most leases are free, and only if it is refused waits in line, with an attempt of its own.
    */
   #take<T>(intent: AcquireIntent, refuse: Refuse<T>): Promise<HeldLease | T> {
-    const { background, url, beforeAcquire } = this.#deps;
+    const { background, url, beforeAcquire } = this.deps;
     background.throwIfClosing();
     const outer = currentContext();
     outer?.throwIfOver();
@@ -131,7 +132,10 @@ export class LeaseTaker {
     const sinceMs = this.#machine.clock.nowMs();
     this.#aloneSinceMs = sinceMs;
     try {
-      const acquired = await this.#waitInLine(intent, sinceMs + intent.waitMs, linked.signal);
+      const acquired = await waitInLine(this.deps, () => requestOf(this.#machine, intent), {
+        endsAtMs: sinceMs + intent.waitMs,
+        signal: linked.signal,
+      });
       return await this.#handOut(intent, acquired, { outer, signal: linked.signal, refuse });
     } finally {
       if (this.#aloneSinceMs === sinceMs) this.#aloneSinceMs = -Infinity;
@@ -151,7 +155,10 @@ export class LeaseTaker {
       const endsAtMs = clock.nowMs() + intent.waitMs;
       let acquired = await this.#askTogether(intent, signal);
       if (acquired.answer.outcome === 'held' && endsAtMs > clock.nowMs()) {
-        acquired = await this.#waitInLine(intent, endsAtMs, signal);
+        acquired = await waitInLine(this.deps, () => requestOf(this.#machine, intent), {
+          endsAtMs,
+          signal,
+        });
       }
       // Not to wait for what is no promise saves most callers a turn.
       const out = this.#handOut(intent, acquired, { outer, signal, refuse });
@@ -163,14 +170,14 @@ export class LeaseTaker {
 
   /** What ends the acquire before its answer. Nobody listens to a caller that gave no signal of its own. */
   #linked({ signal }: AcquireIntent, outer: WorkContext | undefined): LinkedSignal {
-    const { closing } = this.#deps.background;
+    const { closing } = this.deps.background;
     return signal === undefined && outer === undefined
       ? this.#unlinked
       : linkSignals([signal, outer?.signal, closing]);
   }
 
   async #askTogether(intent: AcquireIntent, signal: AbortSignal | undefined): Promise<Acquired> {
-    const { wire, background } = this.#deps;
+    const { wire, background } = this.deps;
     const sentAtMs = this.#machine.clock.nowMs();
     const request = requestOf(this.#machine, intent);
     signal?.throwIfAborted();
@@ -183,7 +190,7 @@ export class LeaseTaker {
       return { answer, sentAtMs };
     } catch (error) {
       const failed = { error: one.aborted ? one.reason : callErrorOf(error), sentAtMs };
-      return await acquireGrant(this.#deps, request, { waitMs: 0, signal, failed });
+      return await acquireGrant(this.deps, request, { waitMs: 0, signal, failed });
     } finally {
       this.#togetherCount -= 1;
       this.#tries.end(one);
@@ -197,33 +204,8 @@ export class LeaseTaker {
       this.#togetherCount === 0 &&
       nowMs - this.#aloneSinceMs >= ALONE_MS &&
       // What a controller does not get must not take the time in line to fail.
-      this.#deps.wire.unreachableSince(nowMs) === undefined
+      this.deps.wire.unreachableSince(nowMs) === undefined
     );
-  }
-
-  /**
-   * A place in line is lost with its connection, or with a grant that was confirmed too late; then a
-   * new one is taken. After a few losses it is taken without confirming: the network may be too slow.
-   */
-  async #waitInLine(
-    intent: AcquireIntent,
-    endsAtMs: number,
-    signal: AbortSignal | undefined,
-  ): Promise<Acquired> {
-    for (let lossCount = 1; ; lossCount += 1) {
-      const waitMs = Math.max(0, endsAtMs - this.#machine.clock.nowMs());
-      signal?.throwIfAborted();
-      try {
-        const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
-        const request = { ...requestOf(this.#machine, intent), confirms };
-        return await acquireGrant(this.#deps, request, { waitMs, signal });
-      } catch (error) {
-        const isPlaceLost =
-          error instanceof LeaseholdCallError && error.code === 'lease.wait_cancelled';
-        if (!isPlaceLost || waitMs === 0) throw error;
-      }
-      await pauseBeforeRetry(this.#machine, lossCount, signal);
-    }
   }
 
   /** The lease, as soon as its holder may act on it. */
@@ -237,7 +219,7 @@ export class LeaseTaker {
     },
   ): HeldLease | T | Promise<HeldLease> {
     if (answer.outcome === 'held') return how.refuse(intent, answer);
-    const { machine, holdings, url } = this.#deps;
+    const { machine, holdings, url } = this.deps;
     const nowMs = machine.clock.nowMs();
     const lease = new HeldLease({
       machine,
@@ -279,7 +261,33 @@ export class LeaseTaker {
   }
 }
 
-function requestOf(machine: Machine, intent: AcquireIntent): AcquireRequest {
+/**
+ * Asks, and waits in line until `endsAtMs`. A place in line is lost with its connection, or with a grant that was
+ * confirmed too late; then a new one is taken. After a few losses it is taken without confirming: the network may be
+ * too slow. `newRequest` makes a request with a key of its own. @throws see `acquireGrant`.
+ */
+export async function waitInLine(
+  deps: AcquireDeps,
+  newRequest: () => AcquireRequest,
+  { endsAtMs, signal }: { readonly endsAtMs: number; readonly signal: AbortSignal | undefined },
+): Promise<Acquired> {
+  const { machine } = deps;
+  for (let lossCount = 1; ; lossCount += 1) {
+    const waitMs = Math.max(0, endsAtMs - machine.clock.nowMs());
+    signal?.throwIfAborted();
+    try {
+      const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
+      return await acquireGrant(deps, { ...newRequest(), confirms }, { waitMs, signal });
+    } catch (error) {
+      const isPlaceLost =
+        error instanceof LeaseholdCallError && error.code === 'lease.wait_cancelled';
+      if (!isPlaceLost || waitMs === 0) throw error;
+    }
+    await pauseBeforeRetry(machine, lossCount, signal);
+  }
+}
+
+export function requestOf(machine: Machine, intent: AcquireIntent): AcquireRequest {
   return {
     namespace: intent.scope.namespace,
     key: intent.scope.key,
@@ -305,7 +313,7 @@ function heldByIn(_intent: AcquireIntent, answer: HeldAnswer): HeldBy {
   return heldByOf(answer);
 }
 
-function heldByOf({
+export function heldByOf({
   by,
   since,
   remainingMs,
@@ -330,7 +338,7 @@ const GIVE_UP_TRY_MS = 2_000;
 /** How long one try to confirm may take: a few are made in the short first term of the grant. */
 const CONFIRM_TRY_MS = 250;
 
-interface AcquireDeps {
+export interface AcquireDeps {
   readonly machine: Machine;
   readonly wire: LeaseWire;
   readonly background: Background;
@@ -353,7 +361,7 @@ interface FailedTry {
 }
 
 /** An answer, and when the call was sent that its deadlines are from. */
-interface Acquired {
+export interface Acquired {
   readonly answer: AcquireAnswer;
   readonly sentAtMs: number;
 }

@@ -6,6 +6,7 @@ import { type Machine, pause } from '../machine.ts';
 import type { ControllerApi } from '../transport/controller-client.ts';
 import { callErrorOf, LeaseholdCallError } from '../transport/errors.ts';
 import type { Reachability } from '../transport/links.ts';
+import { createAcquireAll } from './acquire-all.ts';
 import { LeaseTaker } from './acquire.ts';
 import { type Background, callWithin, pauseBeforeRetry } from './calls.ts';
 import { Holdings } from './holdings.ts';
@@ -78,11 +79,13 @@ interface LeaseFacesDeps {
   readonly transport: 'ws' | 'http';
   readonly reachability: Reachability;
   readonly background: Background;
+  /** The holder of leases that name no other. */
+  readonly holder: string;
 }
 
 /** The faces of a controller, with a session for its notices over a WebSocket. */
 export function createLeaseFaces(deps: LeaseFacesDeps) {
-  const { api, machine, url, answerMs, transport, reachability, background } = deps;
+  const { api, machine, url, answerMs, transport, reachability, background, holder } = deps;
   const declarations = new Declarations({ api, machine, background });
   const ending = new AbortController();
 
@@ -100,10 +103,11 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
     });
   };
 
+  const leaseWire = createLeaseWire({ api, machine, reachability });
   const faces = createFaces({
     machine,
     wires: {
-      leases: createLeaseWire({ api, machine, reachability }),
+      leases: leaseWire,
       environments: createEnvironmentWire({ api, machine, reachability }),
     },
     background,
@@ -120,6 +124,7 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
   return {
     ...faces,
     declarations,
+    acquireAll: createAcquireAll(faces.leases, leaseWire, holder),
     async close(): Promise<void> {
       ending.abort();
       await faces.close();

@@ -7,10 +7,16 @@ import {
   type Coalescer,
   createCoalescer,
   type GrantRef,
+  LIMITS,
   type ReleaseOutcome,
   type UpdateOutcome,
 } from '@leasehold/keys-core';
-import type { AcquireAnswer, LeaseRenewResult, ReleaseInput } from '@leasehold/keys-core/leases';
+import type {
+  AcquireAllAnswer,
+  AcquireAnswer,
+  LeaseRenewResult,
+  ReleaseInput,
+} from '@leasehold/keys-core/leases';
 import { TRACE_ORIGINS } from '@leasehold/service-kit/tracing';
 import type { Machine } from '../machine.ts';
 import type { Ending } from '../signals.ts';
@@ -75,6 +81,16 @@ export interface LeaseWire {
   unreachableSince(momentMs: number): UnreachableError | undefined;
 }
 
+/** The call of an acquire of several leases; all others are those of single leases. */
+export interface TogetherWire {
+  /** As `acquire`, for the leases with these names; `request` names the first. */
+  acquireAll(
+    request: AcquireRequest,
+    scopes: readonly Pick<AcquireRequest, 'namespace' | 'key'>[],
+    how: { readonly waitMs: number; readonly ending: Ending },
+  ): Promise<AcquireAllAnswer>;
+}
+
 // The two faces on the wire: see {@link LeaseWire}.
 
 interface WireDeps {
@@ -87,18 +103,22 @@ interface WireDeps {
  * Leases: acquires that do not wait are sent together, as are releases. One that waits is sent alone.
  * Calls for another datacenter are sent separately, so that an unreachable one holds up no other.
  */
-export function createLeaseWire(deps: WireDeps): LeaseWire {
+export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
   const { api, machine } = deps;
   const acquiresOf = byDatacenter(() =>
-    createBatches<AcquireRequest, AcquireAnswer>(machine, async (requests) => {
-      const localTimeMs = machine.clock.nowMs();
-      const items = requests.map(itemOf);
-      const { results } = await api.leases.acquireMany.mutate({ localTimeMs, items });
-      return results.some(isFailed) ? results.map(answerOf) : (results as AcquireAnswer[]);
-    }),
+    createBatches<AcquireRequest, AcquireAnswer>(
+      machine,
+      ACQUIRES_PER_CALL_MAX,
+      async (requests) => {
+        const localTimeMs = machine.clock.nowMs();
+        const items = requests.map(itemOf);
+        const { results } = await api.leases.acquireMany.mutate({ localTimeMs, items });
+        return results.some(isFailed) ? results.map(answerOf) : (results as AcquireAnswer[]);
+      },
+    ),
   );
   const releasesOf = byDatacenter((datacenter) =>
-    createBatches<ReleaseRequest, ReleaseOutcome>(machine, async (items) => {
+    createBatches<ReleaseRequest, ReleaseOutcome>(machine, RELEASES_PER_CALL_MAX, async (items) => {
       const { results } = await api.leases.releaseMany.mutate({ items: [...items], datacenter });
       return results.map((result): ReleaseOutcome | Promise<ReleaseOutcome> =>
         result.outcome === 'failed' ? Promise.reject(failureOf(result)) : result.outcome,
@@ -115,6 +135,21 @@ export function createLeaseWire(deps: WireDeps): LeaseWire {
         { ...itemOf(request), localTimeMs, waitMs: wholeMs, confirms: request.confirms },
         { signal: ending.signal },
       );
+    },
+    acquireAll(request, scopes, { waitMs, ending }) {
+      const localTimeMs = machine.clock.nowMs();
+      const names = scopes.map(({ namespace, key }) => ({ namespace: [...namespace], key }));
+      const acquired = api.leases.acquireAll.mutate(
+        {
+          ...withoutName(itemOf(request)),
+          scopes: names,
+          localTimeMs,
+          waitMs: Math.ceil(waitMs),
+          confirms: request.confirms,
+        },
+        { signal: ending.signal },
+      );
+      return unlessOver(ending, acquired);
     },
     release: (request, ending, datacenter) => releasesOf(datacenter).submit(request, ending),
   };
@@ -200,8 +235,14 @@ function withoutOthers({ action: _action, confirms: _, ...item }: AcquireRequest
   return item;
 }
 
+function withoutName({ namespace: _namespace, key: _, ...item }: AcquireItem) {
+  return item;
+}
+
 /** This many acquires with the largest metadata and comment fit into the largest message. */
-const BATCH_SIZE_MAX = 40;
+const ACQUIRES_PER_CALL_MAX = 40;
+/** Leases that were acquired together are released by one call. */
+const RELEASES_PER_CALL_MAX = LIMITS.leasesTogetherMax;
 const CALLS_IN_FLIGHT_MAX = 4;
 const QUEUE_MAX = 100_000;
 const CALL_MS = 5_000;
@@ -221,12 +262,13 @@ interface FailedItem {
  */
 function createBatches<Item, Answer>(
   machine: Machine,
+  batchSizeMax: number,
   send: (items: readonly Item[]) => Promise<readonly (Answer | Promise<Answer>)[]>,
 ): Coalescer<Item, Answer> {
   return createCoalescer<Item, Answer>({
     run: (items) => callWithin(machine, { ms: CALL_MS }, () => send(items)),
     failureOf: batchFailureOf,
-    batchSizeMax: BATCH_SIZE_MAX,
+    batchSizeMax,
     inFlightMax: CALLS_IN_FLIGHT_MAX,
     queueMax: QUEUE_MAX,
     isGathering: true,

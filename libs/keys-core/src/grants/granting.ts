@@ -21,8 +21,8 @@ import {
 } from './sql/guard.ts';
 
 /** How often a grant is tried when its row was locked, or was free by the time it was read. */
-const GRANT_TRIES_MAX = 3;
-const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
+export const GRANT_TRIES_MAX = 3;
+export const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
 const READS_PER_STATEMENT_MAX = 200;
 const READ_QUEUE_MAX = 50_000;
 
@@ -245,7 +245,7 @@ async function grantWaiting(store: KernelStore, request: GrantRequest) {
  * The connection broke while the statement ran. It may still be waiting for a lock and grant later,
  * so this waits until the server has surely cancelled it, and then reads what became of each grant.
  */
-async function findLostGrants(
+export async function findLostGrants(
   store: KernelStore,
   requests: readonly GrantRequest[],
   cause: unknown,
@@ -342,7 +342,11 @@ function isTakable(row: LeaseRow): boolean {
   return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
 }
 
-function grantedOutcome(store: KernelStore, request: GrantRequest, own: Grant): GrantOutcome {
+export function grantedOutcome(
+  store: KernelStore,
+  request: GrantRequest,
+  own: Grant,
+): GrantOutcome {
   const status = own.previous?.end === 'expired' ? 'expired' : 'free';
   store.observer.grant(own.face, 'granted', status, actionOf(request));
   return { outcome: 'granted', grant: own };
@@ -362,7 +366,7 @@ export function observeHandover(
 }
 
 /** Counts a refusal. Another try from a place in line is no new refusal. */
-function countRefusal(
+export function countRefusal(
   store: KernelStore,
   request: GrantRequest,
   outcome: GrantOutcome,
@@ -385,7 +389,7 @@ function actionOf(request: GrantRequest): string | undefined {
 }
 
 /** Every answer shows the database's clock, refusals too. */
-function watchClock(
+export function watchClock(
   store: KernelStore,
   rows: Iterable<{ readonly asOf: number } | undefined>,
   sentAtMs: number,

@@ -141,14 +141,18 @@ export function createCancelRequest(store: KernelStore, face: Face): CancelReque
   };
 }
 
-function answerOf(store: KernelStore, face: Face, { outcome, released, line }: Ended) {
+function answerOf(
+  store: KernelStore,
+  face: Face,
+  { outcome, released = [], lines = [] }: Ended,
+): CancelOutcome {
   if (outcome === 'reused') throw new LeaseError('request.idempotency_reused');
   if (outcome === 'locked') throw new LeaseError('grant.contended');
-  if (released !== undefined) {
+  for (const one of released) {
     store.observer.release(face, 'released');
-    wakeWaiters(store, released);
+    wakeWaiters(store, one);
   }
   // The next caller in line may be first now.
-  if (line !== undefined) store.hints.notify(leaseTopic(line));
+  for (const line of lines) store.hints.notify(leaseTopic(line));
   return outcome;
 }

@@ -13,6 +13,12 @@ export {
   refusedOutcome,
 } from './granting.ts';
 export {
+  createGroupGranter,
+  type GrantAllOutcome,
+  type GrantRequests,
+  type RefusedAll,
+} from './granting-all.ts';
+export {
   type CancelRequest,
   canonicalJson,
   createCancelRequest,
@@ -26,10 +32,13 @@ export {
   type PastRequest,
   readEndedGrants,
   readGrant,
+  readGrants,
 } from './sql/past-grants.ts';
 export {
+  firstLeaseId,
   type KeyedRequest,
   keyText,
+  leaseIdsFrom,
   readRequest,
   recordAnswers,
   type RequestAnswer,
@@ -38,7 +47,7 @@ export {
 export { createLeaseStore, type LeaseStore } from './lease-store.ts';
 export {
   createTickets,
-  dropGrantedTicket,
+  dropGrantedTickets,
   joinLine,
   leaveLine,
   type Leaving,
@@ -47,6 +56,7 @@ export {
   type TicketRequest,
   type Tickets,
 } from './sql/line.ts';
+export { joinLines, leaveLines, type Place, type TicketsRequest } from './sql/line-all.ts';
 export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
 export {
   type AcquiredOrRenewed,

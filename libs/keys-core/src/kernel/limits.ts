@@ -22,6 +22,8 @@ export const LIMITS = {
   pageSizeDefault: 100,
   renewalsPerCallMax: 10_000,
   acquiresPerCallMax: 1_000,
+  /** Leases that one request asks for together. */
+  leasesTogetherMax: 64,
   waitMsMax: 120_000,
   waitMsConnectDefault: 10_000,
   idempotencyKeyBytesMax: 255,

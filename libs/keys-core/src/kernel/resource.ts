@@ -85,6 +85,17 @@ export function assertResource(resource: Resource): void {
   assertText('name', resource.name, { bytesMin: 1, bytesMax: LIMITS.nameBytesMax });
 }
 
+/** The place of the first name that is in the list before, or undefined. */
+export function repeatedAt(names: readonly Named[]): number | undefined {
+  const seen = new Set<string>();
+  for (const [place, { namespace, name }] of names.entries()) {
+    const one = `${namespace}\0${name}`;
+    if (seen.has(one)) return place;
+    seen.add(one);
+  }
+  return undefined;
+}
+
 /** Whether `namespace` is `parent` or a child of it; everything is a child of the root. */
 export function isWithinNamespace(namespace: string, parent: string): boolean {
   return parent === '' || namespace === parent || namespace.startsWith(`${parent}.`);

@@ -11,6 +11,7 @@ import type {
   AcquireAnswer,
   AcquireInput,
   CallerLife,
+  GrantedLease,
   HeldAnswer,
   LeaseDeadlines,
 } from './lease-types.ts';
@@ -61,20 +62,28 @@ export interface Call {
 
 export function grantedAnswer(
   { input, startedAtMs, nowMs }: Pick<Call, 'input' | 'startedAtMs' | 'nowMs'>,
-  grant: Named & Pick<Grant, 'leaseId' | 'fencingToken' | 'ladder' | 'remainingMs'>,
+  grant: GivenGrant,
   /** The least time that passed between the caller's message and the grant. */
   sinceMs: number,
 ): AcquireAnswer {
   return {
     outcome: 'granted',
-    lease: {
-      leaseId: grant.leaseId,
-      fencingToken: grant.fencingToken,
-      namespace: grant.namespace === '' ? [] : grant.namespace.split('.'),
-      key: grant.name,
-      deadlines: leaseDeadlines(grant.ladder, input.localTimeMs + sinceMs, grant.remainingMs),
-    },
+    lease: grantedLease(grant, input.localTimeMs + sinceMs),
     waitedMs: Math.round(nowMs() - startedAtMs),
+  };
+}
+
+/** A grant that a caller is given. */
+export type GivenGrant = Named & Pick<Grant, 'leaseId' | 'fencingToken' | 'ladder' | 'remainingMs'>;
+
+/** A lease as its new holder gets it, which had sent its call at `localTimeMs` or later by its own clock. */
+export function grantedLease(grant: GivenGrant, localTimeMs: number): GrantedLease {
+  return {
+    leaseId: grant.leaseId,
+    fencingToken: grant.fencingToken,
+    namespace: grant.namespace === '' ? [] : grant.namespace.split('.'),
+    key: grant.name,
+    deadlines: leaseDeadlines(grant.ladder, localTimeMs, grant.remainingMs),
   };
 }
 

@@ -10,12 +10,15 @@ export {
 } from './freeze-service.ts';
 export { createLeaseOperations } from './lease-operations.ts';
 export { createLeaseService } from './acquiring.ts';
+export { createLeasesTogether } from './acquiring-all.ts';
 export type {
+  AcquireAllAnswer,
   AcquireAnswer,
   CallerLife,
   ContentionView,
   FailingCallback,
   GrantedLease,
+  HeldAllAnswer,
   HeldAnswer,
   LeaseDeadlines,
   LeaseDeclaration,
@@ -23,6 +26,7 @@ export type {
   LeaseOperations,
   LeaseRenewResult,
   LeaseService,
+  LeasesTogether,
   LeaseTree,
   LeaseView,
   ReleaseInput,

@@ -104,6 +104,54 @@ export interface HeldAnswer {
   readonly isExpiryUnconfirmed?: true;
 }
 
+/** What a service asks for that wants several leases, all or none. Bounds have been checked by the caller. */
+export interface AcquireAllInput extends Pick<
+  AcquireInput,
+  'waitMs' | 'holder' | 'comment' | 'metadata' | 'confirms' | 'idempotencyKey' | 'datacenter'
+> {
+  /** 1 to 64 leases, none of them twice. */
+  readonly scopes: readonly Named[];
+  /** 1 s to 24 h, of each of them. */
+  readonly ttlMs: number;
+}
+
+export type AcquireAllAnswer =
+  | {
+      readonly outcome: 'granted';
+      /** In the order in which they were asked for. */
+      readonly leases: readonly GrantedLease[];
+      /** How long it waited in line, in milliseconds. */
+      readonly waitedMs: number;
+    }
+  | HeldAllAnswer;
+
+/** Nothing was granted: this lease is held, or others wait for it before the caller. */
+export interface HeldAllAnswer extends HeldAnswer {
+  readonly namespace: readonly string[];
+  readonly key: string;
+}
+
+/** What services do with several leases at once. */
+export interface LeasesTogether {
+  /**
+   * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
+   * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
+   * as any other.
+   * @throws {LeaseError} as {@link LeaseService.acquire}.
+   */
+  acquireAll(
+    input: AcquireAllInput & { readonly localTimeMs: number },
+    caller: Caller,
+    life: CallerLife,
+  ): Promise<AcquireAllAnswer>;
+  /** Records why it is refused before it was carried out: see {@link LeaseService.refuse}. */
+  refuseAll(
+    input: AcquireAllInput & { readonly localTimeMs: number },
+    caller: Caller,
+    error: unknown,
+  ): Promise<AcquireAllAnswer>;
+}
+
 export type LeaseRenewResult =
   | { readonly leaseId: string; readonly outcome: 'renewed'; readonly deadlines: LeaseDeadlines }
   | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };

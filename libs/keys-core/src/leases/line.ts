@@ -2,7 +2,7 @@
  * The callers that wait at this controller for one lease, in the order of their tickets. Only the
  * first of them looks whether it is its turn: a caller behind it here is behind it everywhere.
  */
-import type { Ticket } from '../grants/index.ts';
+import type { Place, Ticket } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import type { CallerLife, HeldAnswer } from './lease-types.ts';
@@ -41,6 +41,8 @@ export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }>;
 /** A caller in line. */
 export interface Waiter {
   readonly request: GrantRequest & { readonly idempotencyKey: string };
+  /** Where it waits besides: for leases that it wants together with its request's. */
+  readonly others?: readonly Place[] | undefined;
   readonly ticket: Ticket;
   readonly life: CallerLife;
   /** When its call arrived: what was so before is no answer to it. */

@@ -9,18 +9,21 @@
  */
 import {
   createCoalescer,
-  dropGrantedTicket,
+  dropGrantedTickets,
   joinLine,
+  joinLines,
   keyText,
   leaveLine,
+  leaveLines,
   type Leaving,
+  type Place,
   prolongTickets,
   type Ticket,
   type TicketRequest,
+  type TicketsRequest,
 } from '../grants/index.ts';
 import type { Coalescer } from '../kernel/coalesce.ts';
 import { LeaseError } from '../kernel/errors.ts';
-import type { GrantRequest } from '../kernel/lease.ts';
 import {
   leaseTopic,
   othersTurnTopic,
@@ -48,7 +51,7 @@ const QUEUE_MAX = 50_000;
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
 export type Wait = Pick<
   Waiter,
-  'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'look' | 'attempt' | 'answerOf'
+  'request' | 'others' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'look' | 'attempt' | 'answerOf'
 > & {
   /** Whether the request was sent earlier and got its ticket's id then. */
   readonly isReplay?: boolean | undefined;
@@ -69,6 +72,17 @@ export function createWaitingRoom(store: KernelStore): WaitingRoom {
   return new Room(store);
 }
 
+/** All places in line of a request, its own first. */
+function placesOf({ request, others = [] }: Pick<Wait, 'request' | 'others'>): Place[] {
+  const { face, namespace, name, leaseId } = request;
+  return [{ face, namespace, name, ticketId: leaseId }, ...others];
+}
+
+/** A request for several leases looks by itself: who is behind it in one line is not behind it in all. */
+function lineKey({ request, others = [] }: Wait): string {
+  return others.length === 0 ? resourceKey(request) : `together\0${request.leaseId}`;
+}
+
 /** A waiter in its line. */
 interface LineMember {
   readonly line: Line;
@@ -86,6 +100,7 @@ class Room implements WaitingRoom {
   readonly #store: KernelStore;
   readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
   readonly #leaves: Coalescer<Leaving, boolean | undefined>;
+  readonly #groupJoins: Coalescer<TicketsRequest, Ticket | undefined>;
   readonly #lines = new Map<string, OpenLine>();
   readonly #givingUp = new Set<Waiter>();
   #isTicking = false;
@@ -115,6 +130,14 @@ class Room implements WaitingRoom {
       keysOf: (leaving) => [leaving.ticketId, keyText(leaving)],
       batchSizeMax: LEAVES_PER_STATEMENT_MAX,
     });
+    // Their tickets need a number for each request, and so a statement.
+    this.#groupJoins = createCoalescer({
+      ...common,
+      run: (requests) =>
+        Promise.all(requests.map((request) => joinLines(store.transitions, request))),
+      keysOf: (request) => [keyText(request)],
+      batchSizeMax: 1,
+    });
   }
 
   isAwaited(resource: Resource): boolean {
@@ -122,42 +145,46 @@ class Room implements WaitingRoom {
   }
 
   async wait(wait: Wait): Promise<WaitOutcome> {
-    const { request } = wait;
+    const { request, others = [] } = wait;
     if (this.#waiterCount >= WAITERS_MAX) throw new LeaseError('request.rate_limited');
     // Before the ticket is taken: a hint that comes meanwhile must not be missed.
-    const line = this.#open(request);
+    const line = this.#open(wait);
     try {
-      const ticket = await this.#joins.submit(
-        {
-          face: request.face,
-          namespace: request.namespace,
-          name: request.name,
-          ticketId: request.leaseId,
-          waiter: request.holder,
-          principal: request.principal,
-          idempotencyKey: request.idempotencyKey,
-          fingerprint: request.fingerprint,
-        },
-        wait.life.signal,
-      );
+      const asked: TicketRequest = {
+        face: request.face,
+        namespace: request.namespace,
+        name: request.name,
+        ticketId: request.leaseId,
+        waiter: request.holder,
+        principal: request.principal,
+        idempotencyKey: request.idempotencyKey,
+        fingerprint: request.fingerprint,
+      };
+      const ticket =
+        others.length === 0
+          ? await this.#joins.submit(asked, wait.life.signal)
+          : await this.#groupJoins.submit({ ...asked, others }, wait.life.signal);
       if (ticket === undefined) return { outcome: 'recorded', joinedAsOf: undefined };
-      if (wait.isReplay === true && (await this.#isGranted(ticket))) {
+      if (wait.isReplay === true && (await this.#isGranted(wait))) {
         return { outcome: 'recorded', joinedAsOf: ticket.asOf };
       }
       return await this.#waitInLine(line, wait, ticket);
     } finally {
-      this.#close(request);
+      this.#close(wait);
     }
   }
 
-  /** Whether the ticket's request was granted while it joined the line: then the ticket is removed. */
-  #isGranted(ticket: Ticket): Promise<boolean> {
-    return dropGrantedTicket(this.#store.transitions, ticket.ticketId);
+  /** Whether a request was granted while it joined the line: then its tickets are removed. */
+  #isGranted(wait: Wait): Promise<boolean> {
+    const ticketIds = placesOf(wait).map(({ ticketId }) => ticketId);
+    return dropGrantedTickets(this.#store.transitions, ticketIds);
   }
 
   #waitInLine(line: Line, wait: Wait, ticket: Ticket): Promise<WaitOutcome> {
     const { signal } = wait.life;
-    const closeHint = this.#store.hints.on(turnTopic(ticket.ticketId), () => line.hint());
+    const closings = placesOf(wait).map(({ ticketId }) =>
+      this.#store.hints.on(turnTopic(ticketId), () => line.hint()),
+    );
     let abort: (() => void) | undefined;
     const outcome = new Promise<WaitOutcome>((resolve, reject) => {
       const waiter: Waiter = { ...wait, ticket, resolve, reject };
@@ -172,21 +199,21 @@ class Room implements WaitingRoom {
     });
     this.#startTicking();
     return outcome.finally(() => {
-      closeHint();
+      for (const close of closings) close();
       if (abort !== undefined) signal.removeEventListener('abort', abort);
     });
   }
 
-  #open(request: GrantRequest): Line {
-    const key = resourceKey(request);
+  #open(wait: Wait): Line {
+    const key = lineKey(wait);
     let open = this.#lines.get(key);
     if (open === undefined) {
       const { hints, clock } = this.#store;
       const line = new Line(() => clock.nowMs());
-      const closings = [
-        hints.on(leaseTopic(request), () => line.hint()),
-        hints.on(othersTurnTopic(request), () => line.lookLater()),
-      ];
+      const closings = placesOf(wait).flatMap((place) => [
+        hints.on(leaseTopic(place), () => line.hint()),
+        hints.on(othersTurnTopic(place), () => line.lookLater()),
+      ]);
       open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };
       this.#lines.set(key, open);
     }
@@ -195,8 +222,8 @@ class Room implements WaitingRoom {
     return open.line;
   }
 
-  #close(request: GrantRequest): void {
-    const key = resourceKey(request);
+  #close(wait: Wait): void {
+    const key = lineKey(wait);
     const open = this.#lines.get(key);
     if (open === undefined) return;
     open.userCount -= 1;
@@ -229,7 +256,7 @@ class Room implements WaitingRoom {
         if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
           this.#end(line, waiter, nowMs);
         } else if (isProlonging && waiter.life.isAlive()) {
-          live.set(waiter.ticket.ticketId, { line, waiter });
+          for (const { ticketId } of placesOf(waiter)) live.set(ticketId, { line, waiter });
         }
       }
       line.tick(nowMs);
@@ -270,18 +297,22 @@ class Room implements WaitingRoom {
   /** Leaves the line, now or, while its ticket is locked or the database does not answer, at one of the next ticks. */
   async #giveUp(line: Line, waiter: Waiter): Promise<void> {
     this.#givingUp.add(waiter);
-    const { request, ticket } = waiter;
+    const { request, ticket, others = [] } = waiter;
     const { principal, idempotencyKey } = request;
     const refused = line.refusalOf(waiter);
     // The recorded answer is also the one that is returned.
     const answer = waiter.answerOf(refused);
     try {
       const { ticketId } = ticket;
-      const hasLeft = await this.#leaves.submit({ ticketId, principal, idempotencyKey, answer });
+      const leaving = { ticketId, others, principal, idempotencyKey, answer };
+      const hasLeft =
+        others.length === 0
+          ? await this.#leaves.submit(leaving)
+          : await leaveLines(this.#store.transitions, leaving);
       if (hasLeft === undefined) throw new LeaseError('grant.contended');
       line.remove(waiter);
       // The next waiter, now the first, may be at another controller.
-      if (hasLeft) this.#store.hints.notify(leaseTopic(request));
+      if (hasLeft) this.#store.hints.notify(...placesOf(waiter).map(leaseTopic));
       waiter.resolve(
         hasLeft
           ? { outcome: 'gave_up', answer, refused }

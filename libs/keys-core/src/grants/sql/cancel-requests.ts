@@ -12,7 +12,7 @@ import {
   type SqlPool,
 } from '../../postgres/sql.ts';
 import { release, type Released, type ReleaseRequest } from './release.ts';
-import { keyText, type RequestKey } from './requests.ts';
+import { keyText, leaseIdsFrom, type RequestKey } from './requests.ts';
 
 /** Who gives up, and what is recorded of a grant that is released for it. */
 export interface GivingUp extends RequestKey, Pick<ReleaseRequest, 'actor' | 'result' | 'detail'> {
@@ -30,16 +30,22 @@ export interface Ended {
    */
   readonly outcome: CancelOutcome | 'locked' | 'reused';
   /** For `wakeWaiters`, once it is committed. */
-  readonly released?: Released | undefined;
-  /** The line that it has left. */
-  readonly line?: Resource | undefined;
+  readonly released?: readonly Released[];
+  /** The lines that it has left. */
+  readonly lines?: readonly Resource[];
 }
 
 type OnLocked = 'skip' | 'wait';
-type LockedRequest = RecordedRequest & { readonly isRepeated: boolean; readonly rowAt: string };
+type LockedRequest = RecordedRequest & {
+  readonly leaseCount: number;
+  readonly isRepeated: boolean;
+  readonly rowAt: string;
+};
+/** A lease that a request asks for, by the id of its ticket and its grant. */
 type Open = GivingUp & { readonly leaseId: string; readonly rowAt: string };
 
 const NOT_FOUND: Ended = { outcome: 'not_found' };
+const LOCKED: Ended = { outcome: 'locked' };
 
 /**
  * Gives up the requests with these keys: takes their tickets away, or releases the grants that they became.
@@ -110,15 +116,13 @@ async function cancelUsed(
     const record = records.get(key);
     const end = endOf(record, request, face);
     if (end !== undefined) ends.set(key, end);
-    else if (record !== undefined && record.leaseId !== null) {
-      open.push({ ...request, leaseId: record.leaseId, rowAt: record.rowAt });
-    }
+    else if (record !== undefined) open.push(...leasesOf(request, record));
   }
   const passOverLocked = (isOurs: (leaseId: string) => boolean): void => {
     for (const request of open) {
-      if (!isOurs(request.leaseId)) ends.set(keyText(request), { outcome: 'locked' });
+      if (!isOurs(request.leaseId)) ends.set(keyText(request), LOCKED);
     }
-    open = open.filter((request) => isOurs(request.leaseId));
+    open = open.filter((request) => !ends.has(keyText(request)));
   };
   const tickets = await takeTickets(tx, open, onLocked);
   passOverLocked((leaseId) => tickets.get(leaseId)?.isTaken !== false);
@@ -133,18 +137,50 @@ async function cancelUsed(
   const released = releases.length === 0 ? undefined : await release(tx, face, releases, 'wait');
   for (const request of open) {
     const { leaseId } = request;
+    const key = keyText(request);
     const line = tickets.get(leaseId);
     const end = released?.get(leaseId);
-    const isCancelled = wereOpen.has(leaseId) || line !== undefined;
-    const outcome = isCancelled ? 'cancelled' : 'not_found';
+    const before = ends.get(key) ?? NOT_FOUND;
     ends.set(
-      keyText(request),
-      end?.outcome === 'released'
-        ? { outcome: 'released', released: end, line }
-        : { outcome, line },
+      key,
+      withLease(before, {
+        isCancelled: wereOpen.has(leaseId) || line !== undefined,
+        released: end?.outcome === 'released' ? end : undefined,
+        line,
+      }),
     );
   }
   return ends;
+}
+
+/** The leases that a request asks for. */
+function leasesOf(
+  request: GivingUp,
+  { leaseId, leaseCount, rowAt }: Pick<LockedRequest, 'leaseId' | 'leaseCount' | 'rowAt'>,
+): Open[] {
+  if (leaseId === null) return [];
+  return leaseIdsFrom(leaseId, leaseCount).map((id) => ({ ...request, leaseId: id, rowAt }));
+}
+
+/** What became of a request, with what became of one more of its leases. */
+function withLease(
+  { outcome, released = [], lines = [] }: Ended,
+  one: {
+    readonly isCancelled: boolean;
+    readonly released: Released | undefined;
+    readonly line: Resource | undefined;
+  },
+): Ended {
+  return {
+    outcome:
+      one.released !== undefined || outcome === 'released'
+        ? 'released'
+        : one.isCancelled
+          ? 'cancelled'
+          : outcome,
+    released: one.released === undefined ? released : [...released, one.released],
+    lines: one.line === undefined ? lines : [...lines, one.line],
+  };
 }
 
 /** Undefined: it has a ticket or a grant, which may have ended. */
@@ -153,7 +189,7 @@ function endOf(
   request: GivingUp,
   face: Face,
 ): Ended | undefined {
-  if (record === undefined) return { outcome: 'locked' };
+  if (record === undefined) return LOCKED;
   if (!isOfFace(record, face)) return { outcome: 'reused' };
   if (record.leaseId === null) return NOT_FOUND;
   return request.onlyUnrepeated === true && record.isRepeated ? NOT_FOUND : undefined;
@@ -168,8 +204,8 @@ async function lockRequests(
     select a.principal, a.idempotency_key as "idempotencyKey", k.*
     from (select a.* from (${askedKeys(keys)}) a order by a.id) a
     cross join lateral (
-      select q.lease_id as "leaseId", q.answer, q.face, q.fingerprint,
-        q.grant_repeated_at is not null as "isRepeated", q.ctid::text as "rowAt"
+      select q.lease_id as "leaseId", coalesce(q.lease_count, 1) as "leaseCount", q.answer, q.face,
+        q.fingerprint, q.grant_repeated_at is not null as "isRepeated", q.ctid::text as "rowAt"
       from lease_request q
       where q.id = a.id
       for update of q ${onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT}

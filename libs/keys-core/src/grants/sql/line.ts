@@ -8,7 +8,7 @@ import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import { createCoalescer } from '../coalesce.ts';
 
 /** How long a ticket counts without being prolonged. */
-const LINE_TICKET_MS = 500;
+export const LINE_TICKET_MS = 500;
 
 export interface TicketRequest extends Resource {
   readonly ticketId: string;
@@ -183,17 +183,17 @@ export async function leaveLine(
 }
 
 /**
- * Drops the ticket of a request that has been granted: a replay that joined the line while the grant
- * was under way has made it again. After {@link joinLine}, which has waited for that grant.
- * @returns whether there was one.
+ * Drops the tickets of a request that has been granted: a replay that joined the line while the grant
+ * was under way has made them again. After {@link joinLine}, which has waited for that grant.
+ * @returns whether there were any.
  */
-export async function dropGrantedTicket(
+export async function dropGrantedTickets(
   sql: Sql<'transitions'>,
-  ticketId: string,
+  ticketIds: readonly string[],
 ): Promise<boolean> {
   const rows = await sql.$queryRaw<{ ticketId: string }[]>`
     delete from lease_waiter w
-    where w.ticket_id = ${ticketId}::uuid and exists (
+    where w.ticket_id = any(${ticketIds}::uuid[]) and exists (
       select from lease_event e where e.lease_id = w.ticket_id and e.kind in ('granted', 'taken_over')
     )
     returning w.ticket_id as "ticketId"`;

@@ -55,6 +55,19 @@ export async function readGrant(
   return row === undefined ? undefined : grantOf(row);
 }
 
+/** The grants with these ids, in their order; an id without one is left out. */
+export async function readGrants(
+  sql: Sql<'transitions'>,
+  leaseIds: readonly string[],
+): Promise<PastGrant[]> {
+  const rows = await sql.$queryRaw<PastGrantRow[]>`
+    select g.*
+    from unnest(${leaseIds}::uuid[]) with ordinality as a (lease_id, place)
+    cross join lateral (${grantWithId(fragment`a.lease_id`)}) g
+    order by a.place`;
+  return rows.map(grantOf);
+}
+
 type PastRequestRow = Pick<RecordedRequest, 'answer' | 'fingerprint'> & {
   /** Its place among the keys that were asked for, from 1. */
   readonly place: number;

@@ -4,6 +4,7 @@ import {
   type IdempotentRequest,
   type RecordedRequest,
 } from '../../kernel/recorded-request.ts';
+import { LIMITS } from '../../kernel/limits.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** The sender and the key, by which a record is found. */
@@ -105,4 +106,23 @@ export async function dropOldRequests(
     )
     select count(*)::int as dropped from gone`;
   return onlyRow(rows).dropped;
+}
+
+/**
+ * The lease ids of a request for several leases: the id of the first, and those that follow. So the record of an
+ * idempotency key, which has the first, has all of them. @param first from {@link firstLeaseId}.
+ */
+export function leaseIdsFrom(first: string, count: number): string[] {
+  return Array.from({ length: count }, (_, place) => idAt(first, place));
+}
+
+/** The id that has as many free ones after it as a request may ask for. */
+export function firstLeaseId(id: string): string {
+  const last = Number.parseInt(id.slice(-2), 16);
+  return idAt(id, -(last % LIMITS.leasesTogetherMax));
+}
+
+function idAt(id: string, offset: number): string {
+  const last = Number.parseInt(id.slice(-2), 16) + offset;
+  return `${id.slice(0, -2)}${last.toString(16).padStart(2, '0')}`;
 }

@@ -1,0 +1,179 @@
+/** Requests for several leases: granted together, refused with the lease that stands in the way, or tried again. */
+import { LeaseError } from '../kernel/errors.ts';
+import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
+import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
+import { type KernelStore, timed } from '../postgres/kernel-store.ts';
+import { createCoalescer } from './coalesce.ts';
+import {
+  countRefusal,
+  findLostGrants,
+  GRANT_TRIES_MAX,
+  grantedOutcome,
+  isOverstayed,
+  lookAtRefusals,
+  prepareGrants,
+  refusedOutcome,
+  SLOW_LANE_LOCK_TIMEOUT_MS,
+  watchClock,
+} from './granting.ts';
+import type { Granted } from './sql/grant-rows.ts';
+import { grantAll, NOT_ALL } from './sql/grant-all.ts';
+import { guardNow, limitLockWait, readClock } from './sql/guard.ts';
+import { keyText } from './sql/requests.ts';
+
+const REQUESTS_IN_FLIGHT_MAX = 4;
+const QUEUE_MAX = 10_000;
+
+/** What became of a request for several leases. */
+export type GrantAllOutcome =
+  /** In the order of the requests. */
+  | { readonly outcome: 'granted'; readonly grants: readonly Grant[] }
+  | RefusedAll
+  | { readonly outcome: 'recorded' };
+
+/** Which lease stands in the way, by its place among the requests, and why. */
+export type RefusedAll = Extract<GrantOutcome, { outcome: 'held' | 'queued' }> & {
+  readonly place: number;
+};
+
+/** Leases that one caller wants together; the first request alone carries the idempotency key. Never empty. */
+export type GrantRequests = readonly [GrantRequest, ...GrantRequest[]];
+
+export interface GroupGranter {
+  /**
+   * Grants all of them, or reports what stands in the way of one.
+   * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`, `request.rate_limited`.
+   */
+  grantAll(requests: GrantRequests, signal?: AbortSignal): Promise<GrantAllOutcome>;
+  /** Why they would not all be granted now, by a plain read; undefined when they may be. @throws {LeaseError} `grant.hold_off`. */
+  refusalOfAll(requests: GrantRequests): Promise<RefusedAll | { outcome: 'recorded' } | undefined>;
+}
+
+export function createGroupGranter(store: KernelStore): GroupGranter {
+  // Each in a statement of its own, and few at once: a request may take as many rows as a whole batch.
+  const grants = createCoalescer<GrantRequests, GrantAllOutcome>({
+    run: (groups) => Promise.all(groups.map((requests) => grantTogether(store, requests))),
+    keysOf: ([{ principal, idempotencyKey, leaseId }]) => [
+      idempotencyKey === undefined ? leaseId : keyText({ principal, idempotencyKey }),
+    ],
+    batchSizeMax: 1,
+    inFlightMax: REQUESTS_IN_FLIGHT_MAX,
+    queueMax: QUEUE_MAX,
+  });
+  return {
+    grantAll: (requests, signal) => grants.submit(requests, signal),
+    refusalOfAll: (requests) => refusalOfAll(store, requests),
+  };
+}
+
+async function grantTogether(
+  store: KernelStore,
+  requests: GrantRequests,
+): Promise<GrantAllOutcome> {
+  await prepareGrants(store, requests);
+  for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
+    const grants = await tryTogether(store, requests, tries > 0);
+    if (grants !== undefined) return { outcome: 'granted', grants };
+    const refused = await refusalOfAll(store, requests, tries + 1 === GRANT_TRIES_MAX);
+    if (refused !== undefined) return refused;
+  }
+  throw new LeaseError('grant.contended');
+}
+
+/** One try: at first it passes over locked rows, later it waits a little for each. */
+async function tryTogether(
+  store: KernelStore,
+  requests: GrantRequests,
+  mayWait: boolean,
+): Promise<Grant[] | undefined> {
+  const sentAtMs = store.clock.nowMs();
+  let granted: Granted;
+  try {
+    granted = await timed(store, 'grant', () =>
+      mayWait ? waitAndGrant(store, requests) : grantAtOnce(store, requests),
+    );
+  } catch (error) {
+    const failure = databaseFailureOf(error);
+    if (sqlStateOf(error) === NOT_ALL || failure === 'contention') return undefined;
+    if (failure === 'lost') return findLost(store, requests, error);
+    throw error;
+  }
+  const { grants, seen } = granted;
+  store.witness.saw(seen);
+  watchClock(store, grants.values(), sentAtMs);
+  return inOrder(store, requests, grants);
+}
+
+function grantAtOnce(store: KernelStore, requests: GrantRequests): Promise<Granted> {
+  return grantAll(store.transitions, requests, { guard: guardNow(store), onLocked: 'skip' });
+}
+
+function waitAndGrant(store: KernelStore, requests: GrantRequests): Promise<Granted> {
+  return store.slowLane.$transaction(async (tx) => {
+    await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);
+    await readClock(store, tx);
+    return grantAll(tx, requests, { guard: guardNow(store), onLocked: 'wait' });
+  });
+}
+
+/** All of the grants; undefined if there are none. */
+function inOrder(
+  store: KernelStore,
+  requests: GrantRequests,
+  grants: ReadonlyMap<string, Grant>,
+): Grant[] | undefined {
+  const all = requests.flatMap((request) => {
+    const own = grants.get(request.leaseId);
+    if (own !== undefined) grantedOutcome(store, request, own);
+    return own ?? [];
+  });
+  return all.length === requests.length ? all : undefined;
+}
+
+/** The connection broke while the statement ran. @throws {LeaseError} `request.outcome_unknown`. */
+async function findLost(
+  store: KernelStore,
+  requests: GrantRequests,
+  cause: unknown,
+): Promise<Grant[]> {
+  const found = await findLostGrants(store, requests, cause);
+  const outcomes = await Promise.all(requests.map(async ({ leaseId }) => found.get(leaseId)?.()));
+  return outcomes.flatMap((one) => (one?.outcome === 'granted' ? one.grant : []));
+}
+
+/**
+ * Why they would not all be granted. A lease that somebody holds says more than a line that somebody is first in.
+ * `isLast`: a row that its last holder keeps locked after its time counts as held.
+ */
+async function refusalOfAll(
+  store: KernelStore,
+  requests: GrantRequests,
+  isLast = false,
+): Promise<RefusedAll | { outcome: 'recorded' } | undefined> {
+  const refusals = await lookAtRefusals(store, store.transitions, requests);
+  const refused: RefusedAll[] = [];
+  for (const [place, refusal] of refusals.entries()) {
+    const outcome = refusedOutcome(store, refusal) ?? (isLast ? overstayed(refusal) : undefined);
+    if (outcome?.outcome === 'recorded') return outcome;
+    if (outcome !== undefined && outcome.outcome !== 'granted') refused.push({ ...outcome, place });
+  }
+  return refused.length === 0 ? undefined : counted(store, requests, refused);
+}
+
+/** The refusal that is reported, counted. */
+function counted(
+  store: KernelStore,
+  requests: GrantRequests,
+  refused: readonly RefusedAll[],
+): RefusedAll | undefined {
+  const first = refused.find(({ outcome }) => outcome === 'held') ?? refused[0];
+  const request = requests[first?.place ?? 0];
+  if (first !== undefined && request !== undefined) countRefusal(store, request, first);
+  return first;
+}
+
+/** A lease whose last holder let it expire and keeps its row locked, by a fenced transaction. */
+function overstayed({ row }: { readonly row: LeaseRow | undefined }): GrantOutcome | undefined {
+  if (row === undefined || !isOverstayed(row)) return undefined;
+  return { outcome: 'held', by: row, waiterCount: 0, doubtMs: 0 };
+}

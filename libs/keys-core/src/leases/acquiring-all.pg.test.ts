@@ -1,0 +1,429 @@
+import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { invariant } from '../kernel/errors.ts';
+import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
+import { openSession } from '../testing/coordinator-fixture.ts';
+import { age } from '../testing/kernel-fixture.ts';
+import {
+  aCaller,
+  acquire,
+  ALIVE,
+  acquired,
+  codeOf,
+  inLine,
+  type Leases,
+  lineOf,
+  openLeases,
+  released,
+  SERVICE,
+} from '../testing/lease-fixture.ts';
+import { createLeasesTogether } from './acquiring-all.ts';
+import type { AcquireAllAnswer, AcquireAllInput, CallerLife, GrantedLease } from './lease-types.ts';
+
+const NAMESPACE = 'accounts';
+
+type Change = Partial<Omit<AcquireAllInput, 'scopes'>>;
+
+/** Asks for the leases with these names, for a minute, without waiting, unless `change` says otherwise. */
+function acquireAll(
+  { store }: Leases,
+  names: readonly string[],
+  change: Change = {},
+  life: CallerLife = ALIVE,
+): Promise<AcquireAllAnswer> {
+  return createLeasesTogether({ store }).acquireAll(
+    {
+      scopes: names.map((name) => ({ namespace: NAMESPACE, name })),
+      ttlMs: 60_000,
+      waitMs: 0,
+      holder: 'alice',
+      localTimeMs: 1_000_000,
+      idempotencyKey: randomUUID(),
+      ...change,
+    },
+    SERVICE,
+    life,
+  );
+}
+
+/** The leases, or the test fails. */
+async function allOf(answer: Promise<AcquireAllAnswer>): Promise<readonly GrantedLease[]> {
+  const found = await answer;
+  invariant(found.outcome === 'granted', `the test expected grants: ${JSON.stringify(found)}`);
+  return found.leases;
+}
+
+/** Asks for the leases, and is in the line of each when this resolves. */
+async function inLines(
+  at: Leases,
+  names: readonly string[],
+  change: Change & { readonly holder: string },
+  life?: CallerLife,
+): Promise<{ answer: Promise<AcquireAllAnswer> }> {
+  const answer = acquireAll(at, names, { waitMs: 60_000, ...change }, life);
+  answer.catch(() => undefined);
+  for (const name of names) {
+    await waitUntil(async () => (await lineOf(at, name)).includes(change.holder));
+  }
+  return { answer };
+}
+
+/** One lease of the namespace. */
+function one(at: Leases, name: string, change: Parameters<typeof acquire>[1] = {}) {
+  return acquired(at, { namespace: NAMESPACE, name, ...change });
+}
+
+async function releasedAll(at: Leases, leases: readonly GrantedLease[]): Promise<string[]> {
+  return Promise.all(leases.map((lease) => released(at, lease)));
+}
+
+/** Who holds what now, by its name. */
+async function heldIn({ store }: Leases): Promise<Record<string, string>> {
+  const rows = await store.general.$queryRaw<{ name: string; holder: string }[]>`
+    select name, holder from lease
+    where namespace = ${NAMESPACE} and lease_unexpired(released_at, end_reason, expires_at)
+    order by name`;
+  return Object.fromEntries(rows.map(({ name, holder }) => [name, holder]));
+}
+
+/** Another caller's new row of `b`, in a transaction that is not committed yet. */
+const INSERT_B = `
+  insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal,
+    ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+  values ('lease', 'accounts', 'b', gen_random_uuid(), lease_next_token(0), 'bob', 'token-b',
+    60000, 1000, 2000, 3000, clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '1 minute')`;
+
+/** The sessions that wait for a lock. */
+async function blocked({ store }: Leases): Promise<number[]> {
+  const rows = await store.general.$queryRaw<{ pid: number }[]>`
+    select pid from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`;
+  return rows.map(({ pid }) => pid);
+}
+
+describe('an acquire of several leases', () => {
+  test('grants all of them, each with an id and a token of its own, in the order asked', async () => {
+    const at = await openLeases();
+    await released(at, await one(at, 'b'));
+
+    const leases = await allOf(acquireAll(at, ['b', 'a', 'c']));
+
+    expect(leases.map(({ key, namespace }) => [...namespace, key].join('/'))).toEqual([
+      'accounts/b',
+      'accounts/a',
+      'accounts/c',
+    ]);
+    expect(new Set(leases.map(({ leaseId }) => leaseId)).size).toBe(3);
+    expect(new Set(leases.map(({ deadlines }) => deadlines.loseAtMs > 1_000_000))).toEqual(
+      new Set([true]),
+    );
+    expect(await heldIn(at)).toEqual({ a: 'alice', b: 'alice', c: 'alice' });
+  });
+
+  test('grants none if one is held, and says which, by whom and for how long', async () => {
+    const at = await openLeases();
+    await one(at, 'b', { holder: 'bob', comment: 'moving' });
+
+    const answer = await acquireAll(at, ['a', 'b', 'c']);
+
+    expect(answer).toMatchObject({
+      outcome: 'held',
+      namespace: ['accounts'],
+      key: 'b',
+      by: 'bob',
+      comment: 'moving',
+    });
+    expect(await heldIn(at)).toEqual({ b: 'bob' });
+  });
+
+  test('the largest request has 64 leases', async () => {
+    const at = await openLeases();
+    const names = Array.from({ length: 64 }, (_, place) => `n${String(place)}`);
+
+    const leases = await allOf(acquireAll(at, names));
+
+    expect(new Set(leases.map(({ leaseId }) => leaseId)).size).toBe(64);
+    expect(Object.keys(await heldIn(at))).toHaveLength(64);
+  });
+
+  test('the same request gets the same leases again; another one with its key is refused', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    const first = await allOf(acquireAll(at, ['a', 'b'], { idempotencyKey }));
+
+    const again = await allOf(acquireAll(at, ['a', 'b'], { idempotencyKey }));
+
+    expect(again.map(({ leaseId }) => leaseId)).toEqual(first.map(({ leaseId }) => leaseId));
+    await expect(codeOf(acquireAll(at, ['a', 'c'], { idempotencyKey }))).resolves.toBe(
+      'request.idempotency_reused',
+    );
+  });
+
+  test('what was refused once is not granted to a late duplicate', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    const held = await one(at, 'b', { holder: 'bob' });
+    await acquireAll(at, ['a', 'b'], { idempotencyKey });
+    await released(at, held);
+
+    const again = await acquireAll(at, ['a', 'b'], { idempotencyKey });
+
+    expect(again).toMatchObject({ outcome: 'held', key: 'b', by: 'bob' });
+    expect(await heldIn(at)).toEqual({});
+  });
+
+  test('a row that is inserted meanwhile takes none of the others with it', async () => {
+    const at = await openLeases();
+    const session = await openSession(at);
+    await session.query('begin');
+    await session.query(INSERT_B);
+    const answer = acquireAll(at, ['a', 'b', 'c']);
+    answer.catch(() => undefined);
+    await waitUntil(async () => (await blocked(at)).length > 0);
+
+    await session.query('commit');
+
+    await expect(answer).resolves.toMatchObject({ outcome: 'held', key: 'b', by: 'bob' });
+    expect(await heldIn(at)).toEqual({ b: 'bob' });
+  });
+});
+
+describe('waiting for several leases', () => {
+  test('is granted all in its turn, when the last of them is free', async () => {
+    const at = await openLeases();
+    const [a, b] = [await one(at, 'a'), await one(at, 'b')];
+    const { answer } = await inLines(at, ['a', 'b'], { holder: 'mover' });
+    await released(at, a);
+
+    await waitUntil(async () => (await heldIn(at))['a'] === undefined);
+    await released(at, b);
+
+    expect(await allOf(answer)).toHaveLength(2);
+    expect(await heldIn(at)).toEqual({ a: 'mover', b: 'mover' });
+    expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
+  });
+
+  test('its tickets have numbers next to each other, with nobody between them', async () => {
+    const at = await openLeases();
+    await one(at, 'a');
+    await inLines(at, ['b', 'a', 'c'], { holder: 'mover' });
+    await inLine(at, 'single', { namespace: NAMESPACE, name: 'a' });
+
+    const rows = await at.store.general.$queryRaw<{ name: string; waiter: string; id: number }[]>`
+      select name, waiter, id::float8 as id from lease_waiter where namespace = ${NAMESPACE} order by id`;
+
+    expect(rows.map(({ name, waiter }) => `${waiter} ${name}`)).toEqual([
+      'mover b',
+      'mover a',
+      'mover c',
+      'single a',
+    ]);
+    const [first = 0, ...ids] = rows.map(({ id }) => id);
+    expect(ids.slice(0, 2)).toEqual([first + 1, first + 2]);
+    expect(ids[2]).toBeGreaterThanOrEqual(first + 64);
+  });
+
+  test('keeps a place in each line: nobody who comes later passes it, nor does it pass others', async () => {
+    const at = await openLeases();
+    const b = await one(at, 'b');
+    const early = await inLine(at, 'early', { namespace: NAMESPACE, name: 'b' });
+    const { answer } = await inLines(at, ['a', 'b'], { holder: 'mover' });
+
+    const newcomer = await acquire(at, { namespace: NAMESPACE, name: 'a', holder: 'late' });
+    await released(at, b);
+    const first = await early.answer;
+    invariant(first.outcome === 'granted', 'the first in line is granted');
+    await released(at, first.lease);
+
+    expect(newcomer).toMatchObject({ outcome: 'held', by: 'mover' });
+    expect(await allOf(answer)).toHaveLength(2);
+  });
+
+  test('two that want the same leases in opposite orders, at two controllers, are both served', async () => {
+    const at = await openLeases();
+    const other = await openLeases({ databaseUrl: at.databaseUrl });
+    const [a, b] = [await one(at, 'a'), await one(at, 'b')];
+    const { answer: first } = await inLines(at, ['a', 'b'], { holder: 'first' });
+    const { answer: second } = await inLines(other, ['b', 'a'], { holder: 'second' });
+    await released(at, b);
+    await released(at, a);
+
+    await releasedAll(at, await allOf(first));
+
+    expect(await allOf(second)).toHaveLength(2);
+  });
+
+  test('a dead one delays nobody for long: all its places lapse together', async () => {
+    const at = await openLeases();
+    const b = await one(at, 'b');
+    const dead = aCaller();
+    await inLines(at, ['a', 'b'], { holder: 'dead' }, dead);
+    const next = await inLine(at, 'next', { namespace: NAMESPACE, name: 'a' });
+
+    dead.fallSilent();
+
+    await expect(next.answer).resolves.toMatchObject({ outcome: 'granted' });
+    await released(at, b);
+    await expect(one(at, 'b')).resolves.toMatchObject({ key: 'b' });
+  });
+
+  test('when its time is over it leaves every line, and says what stood in its way', async () => {
+    const at = await openLeases();
+    await one(at, 'b', { holder: 'bob' });
+
+    const answer = await acquireAll(at, ['a', 'b'], { waitMs: 50, holder: 'mover' });
+
+    expect(answer).toMatchObject({ outcome: 'held', key: 'b', by: 'bob' });
+    expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
+  });
+
+  test('a repeated request takes the places of the one before', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    const b = await one(at, 'b');
+    const gone = aCaller();
+    const { answer: lost } = await inLines(
+      at,
+      ['a', 'b'],
+      { holder: 'mover', idempotencyKey },
+      gone,
+    );
+    gone.vanish();
+    await expect(codeOf(lost)).resolves.toBe('lease.wait_cancelled');
+    await inLine(at, 'late', { namespace: NAMESPACE, name: 'b' });
+
+    const again = acquireAll(at, ['a', 'b'], { waitMs: 60_000, holder: 'mover', idempotencyKey });
+    await waitUntil(async () => (await lineOf(at, 'b'))[0] === 'mover');
+    await released(at, b);
+
+    expect(await allOf(again)).toHaveLength(2);
+  });
+
+  test('places of which some were dropped are taken again with the numbers that they had', async () => {
+    const at = await openLeases();
+    await one(at, 'b');
+    const idempotencyKey = randomUUID();
+    const gone = aCaller();
+    await inLines(at, ['a', 'b', 'c'], { holder: 'mover', idempotencyKey }, gone);
+    const numbers = () => at.store.general.$queryRaw<{ id: number }[]>`
+      select id::float8 as id from lease_waiter where waiter = 'mover' order by id`;
+    const before = await numbers();
+    gone.vanish();
+    await at.store.general
+      .$executeRaw`delete from lease_waiter where waiter = 'mover' and name <> 'b'`;
+
+    await inLines(at, ['a', 'b', 'c'], { holder: 'mover', idempotencyKey });
+
+    expect(await numbers()).toEqual(before);
+  });
+
+  test('a grant that is not confirmed ends for all of them', async () => {
+    const at = await openLeases();
+    const b = await one(at, 'b');
+    const { answer } = await inLines(at, ['a', 'b'], { holder: 'mover', confirms: true });
+    await released(at, b);
+    const leases = await allOf(answer);
+
+    for (const { leaseId } of leases) await age(at, leaseId, 1_001);
+
+    expect(await heldIn(at)).toEqual({});
+  });
+});
+
+describe('giving up a request for several leases by its key', () => {
+  const giveUp = (at: Leases, idempotencyKey: string) =>
+    at.service.cancel({ idempotencyKey }, SERVICE);
+
+  test('releases all of them, and bars the key', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    await allOf(acquireAll(at, ['a', 'b', 'c'], { idempotencyKey }));
+
+    await expect(giveUp(at, idempotencyKey)).resolves.toBe('released');
+
+    expect(await heldIn(at)).toEqual({});
+    await expect(codeOf(acquireAll(at, ['a', 'b', 'c'], { idempotencyKey }))).resolves.toBe(
+      'lease.wait_cancelled',
+    );
+  });
+
+  test('leaves every line while it waits', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    await one(at, 'b');
+    const { answer } = await inLines(at, ['a', 'b'], { holder: 'mover', idempotencyKey });
+
+    await expect(giveUp(at, idempotencyKey)).resolves.toBe('cancelled');
+
+    expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
+    await expect(codeOf(answer)).resolves.toBe('lease.wait_cancelled');
+  });
+
+  test('grants whose caller falls silent at its turn are given back at once, all of them', async () => {
+    let grantedCount = 0;
+    const grant: StoreObserver['grant'] = (_face, outcome) => {
+      if (outcome === 'granted') grantedCount += 1;
+    };
+    const at = await openLeases({ observer: { ...SILENT_OBSERVER, grant } });
+    const b = await one(at, 'b');
+    const life = { signal: new AbortController().signal, isAlive: () => grantedCount < 2 };
+    const { answer } = await inLines(at, ['a', 'b'], { holder: 'silent' }, life);
+
+    await released(at, b);
+
+    await expect(codeOf(answer)).resolves.toBe('lease.wait_cancelled');
+    expect(grantedCount).toBe(3);
+    expect(await heldIn(at)).toEqual({});
+  });
+});
+
+describe('a controller that is lost', () => {
+  test('while its statement runs: nothing is granted, and the same request is', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    const session = await openSession(at);
+    await session.query('begin');
+    await session.query(INSERT_B);
+    const lost = acquireAll(at, ['a', 'b', 'c'], { idempotencyKey });
+    lost.catch(() => undefined);
+    await waitUntil(async () => (await blocked(at)).length > 0);
+
+    // It has written the row of `a` and waits for the one of `b`.
+    for (const pid of await blocked(at)) {
+      await at.store.general.$queryRaw`select pg_terminate_backend(${pid}::int)`;
+    }
+    await expect(codeOf(lost)).resolves.toBe('request.outcome_unknown');
+    expect(await heldIn(at)).toEqual({});
+    await session.query('rollback');
+
+    const leases = await allOf(acquireAll(at, ['a', 'b', 'c'], { idempotencyKey }));
+    expect(leases).toHaveLength(3);
+  });
+
+  test('after its statement: the same request is answered with all of the leases', async () => {
+    const at = await openLeases();
+    const other = await openLeases({ databaseUrl: at.databaseUrl });
+    const idempotencyKey = randomUUID();
+    const b = await one(at, 'b');
+    const gone = aCaller();
+    const { answer: lost } = await inLines(
+      at,
+      ['a', 'b'],
+      { holder: 'mover', idempotencyKey },
+      gone,
+    );
+    await released(at, b);
+    const first = await allOf(lost);
+
+    const again = acquireAll(other, ['a', 'b'], {
+      waitMs: 60_000,
+      holder: 'mover',
+      idempotencyKey,
+    });
+
+    expect((await allOf(again)).map(({ fencingToken }) => fencingToken)).toEqual(
+      first.map(({ fencingToken }) => fencingToken),
+    );
+  });
+});

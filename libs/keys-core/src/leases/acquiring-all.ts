@@ -1,0 +1,419 @@
+/**
+ * One acquire of several leases: all are granted at once, or in their turn after a wait in the line of each, or none is.
+ * `createGroupAcquirer` carries it out, for the coordinator of a process too; `createLeasesTogether` answers callers of a
+ * controller.
+ */
+import {
+  type CancelRequest,
+  createCancelRequest,
+  createGroupGranter,
+  createPastRequestReader,
+  firstLeaseId,
+  type GrantAllOutcome,
+  type GrantRequests,
+  idempotentRequest,
+  type KeyedRequest,
+  leaseIdsFrom,
+  observeHandover,
+  type PastRequest,
+  readGrants,
+  recordAnswers,
+  type RefusedAll,
+  refusalOf,
+} from '../grants/index.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
+import { newTimedId } from '../kernel/clock.ts';
+import type { Resource } from '../kernel/resource.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
+import type { Store } from '../postgres/open-store.ts';
+import {
+  assertTtl,
+  type GivenGrant,
+  grantedLease,
+  heldAnswer,
+  refusalAgain,
+  sinceSentMs,
+} from './acquire-answers.ts';
+import type {
+  AcquireAllAnswer,
+  AcquireAllInput,
+  CallerLife,
+  HeldAllAnswer,
+  LeasesTogether,
+} from './lease-types.ts';
+import { createWaitingRoom } from './waiting.ts';
+
+/** An acquire of several leases, as its caller wants it carried out. */
+export interface AcquireAllCall {
+  readonly requests: GrantRequests;
+  /** For how long it may wait in line; 0: it is answered at once. */
+  readonly waitMs: number;
+  readonly life: CallerLife;
+  readonly startedAtMs: number;
+  /** What is done about new grants before they are handed out: see `AcquireCall.ask`. */
+  readonly onGranted?: (requests: GrantRequests) => Promise<void>;
+  /** The requests as they wait in line, where they are found by an idempotency key: their own, or this one. */
+  readonly inLine: (idempotencyKey: string) => GrantRequests;
+}
+
+/** What became of it. */
+export type AcquiredAll =
+  | {
+      readonly outcome: 'granted';
+      readonly grants: readonly Grant[];
+      /** When it joined the lines, by the database's clock; undefined if it did not wait. */
+      readonly joinedAsOf: number | undefined;
+    }
+  | { readonly outcome: 'refused'; readonly refused: RefusedAll }
+  /** Its time in line was over; this answer is recorded. */
+  | { readonly outcome: 'gave_up'; readonly answer: HeldAllAnswer }
+  /** What became of it is recorded under its idempotency key. */
+  | {
+      readonly outcome: 'recorded';
+      readonly requests: GrantRequests;
+      readonly joinedAsOf: number | undefined;
+    };
+
+export interface GroupAcquirer {
+  /** @throws {LeaseError} as `Acquirer.acquire`. */
+  acquire(call: AcquireAllCall): Promise<AcquiredAll>;
+  /** Takes the places in line that the same request took before, and waits on. */
+  resume(call: AcquireAllCall): Promise<AcquiredAll>;
+}
+
+export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
+  const room = createWaitingRoom(store);
+  const granter = createGroupGranter(store);
+
+  async function wait(
+    call: AcquireAllCall,
+    { first, isReplay }: { readonly first?: RefusedAll; readonly isReplay?: true } = {},
+  ): Promise<AcquiredAll> {
+    const { life, startedAtMs } = call;
+    const requests = call.inLine(call.requests[0].idempotencyKey ?? store.ids.uuid());
+    const [{ idempotencyKey, ...own }, ...others] = requests;
+    invariant(idempotencyKey !== undefined, 'a place in line has a key');
+    const queued = requests.map((one) => ({ ...one, isQueued: true })) as unknown as GrantRequests;
+    const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
+    let grants: readonly Grant[] = [];
+    const stopWaiting = life.startWaiting?.();
+    try {
+      const outcome = await room.wait({
+        request: { ...own, idempotencyKey },
+        others: others.map(({ leaseId, ...one }) => ({ ...one, ticketId: leaseId })),
+        isReplay,
+        life,
+        startedAtMs,
+        giveUpAtMs: startedAtMs + call.waitMs,
+        look: async () => unlessOwn(queued, await granter.refusalOfAll(queued)),
+        async attempt() {
+          const attempted = await granter.grantAll(queued);
+          if (attempted.outcome !== 'granted') return unlessOwn(queued, attempted);
+          await call.onGranted?.(queued);
+          grants = attempted.grants;
+          return { outcome: 'granted', grant: firstOf(grants) };
+        },
+        // What refused it came from here, with its place.
+        answerOf: (refused) =>
+          heldAllAnswer(requests, (refused as RefusedAll | undefined) ?? first, elapsedMs()),
+      });
+      if (outcome.outcome === 'recorded') return { ...outcome, requests };
+      store.observer.waited(own.face, elapsedMs(), outcome.outcome);
+      if (outcome.outcome === 'gave_up') {
+        return { outcome: 'gave_up', answer: outcome.answer as HeldAllAnswer };
+      }
+      for (const grant of grants) observeHandover(store, grant, elapsedMs());
+      return { outcome: 'granted', grants, joinedAsOf: outcome.joinedAsOf };
+    } catch (error) {
+      store.observer.waited(own.face, elapsedMs(), 'gave_up');
+      throw life.signal.aborted ? new LeaseError('lease.wait_cancelled') : error;
+    } finally {
+      stopWaiting?.();
+    }
+  }
+
+  return {
+    async acquire(call) {
+      const { requests, waitMs, life } = call;
+      let outcome: GrantAllOutcome;
+      try {
+        outcome = await granter.grantAll(requests, life.signal);
+      } catch (error) {
+        // Another transaction has locked a row.
+        const isContended = error instanceof LeaseError && error.code === 'grant.contended';
+        if (isContended && waitMs > 0) return wait(call);
+        throw error;
+      }
+      if (outcome.outcome === 'granted') return { ...outcome, joinedAsOf: undefined };
+      if (outcome.outcome === 'recorded') return { ...outcome, requests, joinedAsOf: undefined };
+      return waitMs > 0 ? wait(call, { first: outcome }) : { outcome: 'refused', refused: outcome };
+    },
+    resume: (call) => wait(call, { isReplay: true }),
+  };
+}
+
+function firstOf(grants: readonly Grant[]): Grant {
+  const [grant] = grants;
+  invariant(grant !== undefined, 'a request for several leases has some');
+  return grant;
+}
+
+/** A refusal by a grant that a replay of this request was given is its own record. */
+function unlessOwn<Refusal extends GrantOutcome | RefusedAll | undefined>(
+  requests: GrantRequests,
+  refusal: Refusal,
+): Refusal | { readonly outcome: 'recorded' } {
+  if (refusal?.outcome !== 'held' || !('place' in refusal)) return refusal;
+  const { by } = refusal;
+  const isOwn = requests.some(
+    ({ leaseId, holder }) => leaseId === by.leaseId && holder === by.holder,
+  );
+  return isOwn ? { outcome: 'recorded' } : refusal;
+}
+
+/** A refusal as callers get it, with the lease that stands in the way. */
+function heldAllAnswer(
+  requests: GrantRequests,
+  refused: RefusedAll | undefined,
+  waitedMs: number,
+): HeldAllAnswer {
+  const { face, namespace, name } = requests[refused?.place ?? 0] ?? requests[0];
+  return {
+    ...heldAnswer(face, refused, waitedMs),
+    namespace: namespace === '' ? [] : namespace.split('.'),
+    key: name,
+  };
+}
+
+type Input = AcquireAllInput & { readonly localTimeMs: number };
+
+/** A call under way. */
+interface GroupCall {
+  readonly input: Input;
+  readonly requests: GrantRequests;
+  readonly life: CallerLife;
+  readonly startedAtMs: number;
+}
+
+/** Answers acquires of several leases, and the same answer again to the same idempotency key. */
+class GroupAnswers {
+  readonly #store: Store;
+  readonly #acquirer: GroupAcquirer;
+  readonly #cancel: CancelRequest;
+  readonly #readPast: (request: KeyedRequest) => Promise<PastRequest | undefined>;
+  readonly #nowMs: () => number;
+
+  constructor(store: Store) {
+    this.#store = store;
+    this.#acquirer = createGroupAcquirer(store);
+    this.#cancel = createCancelRequest(store, 'lease');
+    this.#readPast = createPastRequestReader(store.transitions);
+    this.#nowMs = () => store.clock.nowMs();
+  }
+
+  acquireAll(input: Input, caller: Caller, life: CallerLife): Promise<AcquireAllAnswer> {
+    const requests = this.#requestsOf(input, caller);
+    const call = { input, requests, life, startedAtMs: this.#nowMs() };
+    return this.#answer(call, (wanted) => this.#acquirer.acquire(wanted));
+  }
+
+  /** See {@link LeasesTogether.refuseAll}. A caller that may not have the earlier answer is only refused. */
+  async refuseAll(input: Input, { principal }: Caller, error: unknown): Promise<AcquireAllAnswer> {
+    const { idempotencyKey, scopes } = input;
+    const refusal = refusalOf(error);
+    const [scope] = scopes;
+    if (idempotencyKey === undefined || refusal === undefined || scope === undefined) throw error;
+    const request = {
+      principal,
+      ...keyed({ face: 'lease' as const, ...scope }, input, idempotencyKey),
+    };
+    const startedAtMs = this.#nowMs();
+    const [isFirst] = await recordAnswers(this.#store.transitions, [{ request, answer: refusal }]);
+    if (isFirst === true || refusal.error.code === 'auth.forbidden') throw error;
+    const past = await this.#readPast(request);
+    if (past === undefined) throw error;
+    const { record, grant } = past;
+    if (record.answer !== null) return refusalAgain(record) as HeldAllAnswer;
+    // It waits in line: a caller that is refused now does not join it there.
+    if (grant === undefined) throw error;
+    return this.#grantedBefore({ input, startedAtMs }, grant.leaseId, undefined);
+  }
+
+  async #answer(
+    call: GroupCall,
+    carryOut: (call: AcquireAllCall) => Promise<AcquiredAll>,
+  ): Promise<AcquireAllAnswer> {
+    const { input, requests, life, startedAtMs } = call;
+    const acquired = await carryOut({
+      requests,
+      life,
+      startedAtMs,
+      waitMs: input.waitMs,
+      onGranted: (wanted) => this.#assertHeard(life, wanted[0]),
+      inLine: (idempotencyKey) =>
+        requestsWith(requests, (first) => ({
+          ...(first.idempotencyKey === undefined ? keyed(first, input, idempotencyKey) : first),
+          confirms: input.confirms,
+        })),
+    });
+    switch (acquired.outcome) {
+      case 'granted':
+        return this.#granted(call, acquired.grants, acquired.joinedAsOf);
+      case 'refused':
+        return this.#refuseWith(
+          call,
+          heldAllAnswer(requests, acquired.refused, this.#nowMs() - startedAtMs),
+        );
+      case 'gave_up':
+        return acquired.answer;
+      case 'recorded':
+        return this.#answerAgain(call, acquired.requests, acquired.joinedAsOf);
+    }
+  }
+
+  #granted(
+    { input, startedAtMs }: Pick<GroupCall, 'input' | 'startedAtMs'>,
+    grants: readonly (GivenGrant & Pick<Grant, 'asOf'>)[],
+    joinedAsOf: number | undefined,
+  ): AcquireAllAnswer {
+    const timing = { startedAtMs, nowMs: this.#nowMs };
+    const leases = grants.map((grant) =>
+      grantedLease(grant, input.localTimeMs + sinceSentMs(timing, grant, joinedAsOf)),
+    );
+    return { outcome: 'granted', leases, waitedMs: Math.round(this.#nowMs() - startedAtMs) };
+  }
+
+  /** Refuses, and records it: a late duplicate must not be granted what its caller was refused. */
+  async #refuseWith(call: GroupCall, refusal: HeldAllAnswer): Promise<AcquireAllAnswer> {
+    const [first] = call.requests;
+    if (!isKeyed(first)) return refusal;
+    const [isFirst] = await recordAnswers(this.#store.transitions, [
+      { request: first, answer: refusal },
+    ]);
+    return isFirst === true ? refusal : this.#answerAgain(call, call.requests, undefined);
+  }
+
+  /**
+   * The answer of a request whose idempotency key has been used, or the wait in line that it stands for.
+   * @throws {LeaseError} `lease.wait_cancelled`, `request.idempotency_reused`.
+   */
+  async #answerAgain(
+    call: GroupCall,
+    requests: GrantRequests,
+    joinedAsOf: number | undefined,
+  ): Promise<AcquireAllAnswer> {
+    const [first] = requests;
+    invariant(isKeyed(first), 'only a key is recorded');
+    const past = await this.#readPast(first);
+    if (past === undefined) throw new LeaseError('grant.contended');
+    const { record, grant } = past;
+    if (record.answer !== null || record.leaseId === null) {
+      return refusalAgain(record) as HeldAllAnswer;
+    }
+    if (grant !== undefined) return this.#grantedBefore(call, record.leaseId, joinedAsOf);
+    // The request waits in line, or did when its controller died: the caller takes its places.
+    if (call.input.waitMs > 0 && joinedAsOf === undefined) {
+      const again = { ...call, requests: withIds(requests, record.leaseId) };
+      return this.#answer(again, (waiting) => this.#acquirer.resume(waiting));
+    }
+    throw new LeaseError('grant.contended');
+  }
+
+  async #grantedBefore(
+    call: Pick<GroupCall, 'input' | 'startedAtMs'>,
+    leaseId: string,
+    joinedAsOf: number | undefined,
+  ): Promise<AcquireAllAnswer> {
+    const { scopes } = call.input;
+    const grants = await readGrants(this.#store.transitions, leaseIdsFrom(leaseId, scopes.length));
+    invariant(grants.length === scopes.length, 'leases that were granted together are all known');
+    return this.#granted(call, grants, joinedAsOf);
+  }
+
+  /**
+   * Gives back grants whose caller fell silent just before its turn: see the acquire of one lease.
+   * @throws {LeaseError} `lease.wait_cancelled`.
+   */
+  async #assertHeard(life: CallerLife, request: GrantRequest): Promise<void> {
+    if (life.isAlive() && !life.signal.aborted) return;
+    const { principal, idempotencyKey, actor } = request;
+    invariant(idempotencyKey !== undefined, 'a place in line has a key');
+    await this.#cancel({
+      principal,
+      idempotencyKey,
+      actor,
+      result: 'failed',
+      detail: 'its caller did not answer when its turn came',
+      onlyUnrepeated: true,
+    });
+    throw new LeaseError('lease.wait_cancelled');
+  }
+
+  #requestsOf(input: Input, { principal, actor }: Caller): GrantRequests {
+    assertTtl(input.ttlMs);
+    const common = {
+      face: 'lease' as const,
+      holder: input.holder,
+      principal,
+      tag: '',
+      comment: input.comment ?? null,
+      metadata: input.metadata ?? null,
+      ladder: serviceLadder(input.ttlMs),
+      // One that may wait confirms what it has waited for.
+      confirms: input.confirms === true && input.waitMs === 0,
+      actor,
+    };
+    const requests = input.scopes.map(({ namespace, name }) => ({ ...common, namespace, name }));
+    const first = firstLeaseId(newTimedId(this.#store));
+    const { idempotencyKey } = input;
+    return requestsWith(withIds(requests, first), (one) =>
+      idempotencyKey === undefined ? one : keyed(one, input, idempotencyKey),
+    );
+  }
+}
+
+/** What services do with several leases at once, over the kernel. */
+export function createLeasesTogether({ store }: { readonly store: Store }): LeasesTogether {
+  const answers = new GroupAnswers(store);
+  return {
+    acquireAll: (input, caller, life) => answers.acquireAll(input, caller, life),
+    refuseAll: (input, caller, error) => answers.refuseAll(input, caller, error),
+  };
+}
+
+function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest {
+  return request.idempotencyKey !== undefined && request.fingerprint !== undefined;
+}
+
+/** The requests with another first one: it alone carries what is recorded, and the rest what all have. */
+function requestsWith(
+  [first, ...others]: GrantRequests,
+  change: (request: GrantRequest) => GrantRequest,
+): GrantRequests {
+  const changed = change(first);
+  return [changed, ...others.map((one) => ({ ...one, confirms: changed.confirms }))];
+}
+
+function withIds(requests: readonly Omit<GrantRequest, 'leaseId'>[], first: string): GrantRequests {
+  const ids = leaseIdsFrom(first, requests.length);
+  return requests.map((one, place) => ({
+    ...one,
+    leaseId: ids[place],
+  })) as unknown as GrantRequests;
+}
+
+/** A request with an idempotency key and the fingerprint that is recorded with it. */
+function keyed<Asked extends Resource>(request: Asked, input: Input, idempotencyKey: string) {
+  const { fingerprint } = idempotentRequest(request, {
+    leases: input.scopes.map((scope) => [scope.namespace, scope.name]),
+    ttlMs: input.ttlMs,
+    holder: input.holder,
+    comment: input.comment ?? null,
+    metadata: input.metadata ?? null,
+    datacenter: input.datacenter ?? null,
+  });
+  return { ...request, idempotencyKey, fingerprint };
+}
