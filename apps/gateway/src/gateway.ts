@@ -15,7 +15,7 @@ import type { Logger } from '@leasehold/service-kit';
 import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
-import { createSources, type Sources } from '@leasehold/service-kit/source-address';
+import { createSources, withoutMapping, type Sources } from '@leasehold/service-kit/source-address';
 import {
   activeTracer,
   carrierIn,
@@ -31,9 +31,15 @@ import type { ControllerLink } from './controller-link.ts';
 import { COOKIE, headersForBackend, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
 import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
-import { Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
-import { assertPlainHead, assertWebSocket, hasBody, readTarget } from './target.ts';
+import {
+  assertPlainHead,
+  assertWebSocket,
+  hasBody,
+  readTarget,
+  type ServedHosts,
+} from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
 
 /** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
@@ -98,6 +104,7 @@ interface Arrived {
 class GatewayService implements Gateway {
   readonly #config: GatewayConfig;
   readonly #deps: GatewayDeps;
+  readonly #hosts: ServedHosts;
   readonly #tokens: Tokens;
   readonly #routes: Routes;
   readonly #metrics: GatewayMetrics;
@@ -107,13 +114,15 @@ class GatewayService implements Gateway {
   readonly #metricsServer: Server;
   readonly #guard: ConnectionGuard;
   readonly #open = new Map<Passing, VerifiedToken>();
-  #isStopping = false;
+  readonly #stopping = new AbortController();
   #cancelLook: () => void = () => undefined;
 
   constructor(config: GatewayConfig, deps: GatewayDeps) {
     this.#config = config;
     this.#deps = deps;
     const { clock, link, version, log } = deps;
+    const { publicUrl, keyHosts } = config;
+    this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
     this.#tokens = new Tokens(clock);
     let isCutOff = false;
     this.#routes = new Routes({
@@ -164,22 +173,25 @@ class GatewayService implements Gateway {
   }
 
   #look(): void {
-    if (this.#isStopping) return;
+    if (this.#stopping.signal.aborted) return;
     for (const passing of [...this.#open.keys()]) passing.look();
     const { clock } = this.#deps;
     this.#cancelLook = clock.at(clock.nowMs() + LOOK_MS, () => this.#look());
   }
 
   async close(): Promise<void> {
-    this.#isStopping = true;
+    this.#stopping.abort(new Refusal('gateway.stopping'));
     this.#cancelLook();
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeIdleConnections();
-    for (const passing of this.#open.keys()) if (passing.isOpen) passing.end('gateway.stopping');
+    for (const passing of this.#open.keys()) {
+      if (passing.parts.to instanceof net.Socket) passing.end('gateway.stopping');
+    }
     const timer = setTimeout(() => {
       this.#routes.close('gateway.stopping');
-      this.#server.closeAllConnections();
+      // What is held is answered in this turn.
+      setImmediate(() => this.#server.closeAllConnections());
     }, STOP_MS_MAX);
     await closed;
     clearTimeout(timer);
@@ -189,7 +201,7 @@ class GatewayService implements Gateway {
   }
 
   #whyNotReady(): string | undefined {
-    if (this.#isStopping) return 'it stops';
+    if (this.#stopping.signal.aborted) return 'it stops';
     const ageMs = this.#routes.syncAgeMs();
     return ageMs === undefined || ageMs > SYNC_AGE_MS_MAX ? 'no controller answers' : undefined;
   }
@@ -221,10 +233,13 @@ class GatewayService implements Gateway {
       const gone = new AbortController();
       socket.on('error', () => socket.destroy());
       socket.once('close', () => gone.abort(new ClientGone('the client is gone')));
-      void this.#serve(this.#arrived(request, socket, gone.signal, head));
+      // One that is held would not be open for long: it is refused when the gateway stops.
+      const signal = AbortSignal.any([gone.signal, this.#stopping.signal]);
+      void this.#serve(this.#arrived(request, socket, signal, head));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      this.#metrics.refused('gateway.bad_request');
+      const code = clientErrorCode(error);
+      if (code !== undefined) this.#metrics.refused(code);
       answerClientError(error, socket);
     });
     return server;
@@ -281,12 +296,10 @@ class GatewayService implements Gateway {
 
   async #pass(arrived: Arrived): Promise<void> {
     const { request, to } = arrived;
-    if (this.#isStopping) throw new Refusal('gateway.stopping');
+    if (this.#stopping.signal.aborted) throw new Refusal('gateway.stopping');
     assertPlainHead(request);
     if (to instanceof net.Socket) assertWebSocket(request);
-    const { publicUrl, keyHosts } = this.#config;
-    const own = publicUrl === null ? null : new URL(publicUrl).host;
-    const target = readTarget(request, { own, keys: keyHosts });
+    const target = readTarget(request, this.#hosts);
     if (target.form === 'own') {
       if (target.path === '/healthz' && !(to instanceof net.Socket)) {
         to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');
@@ -388,9 +401,10 @@ class GatewayService implements Gateway {
     this.#open.set(passing, token);
     const kind = isWebSocket ? 'websocket' : 'request';
     try {
-      if (isWebSocket) await this.#passer.webSocket(passing, head);
-      else await this.#passer.request(passing);
-      this.#metrics.passed(kind, passing.isEnded ? 'cut' : 'answered');
+      const outcome = isWebSocket
+        ? await this.#passer.webSocket(passing, head)
+        : await this.#passer.request(passing);
+      this.#metrics.passed(kind, outcome);
     } catch (error) {
       this.#metrics.passed(kind, 'failed');
       throw error;
@@ -449,7 +463,7 @@ class GatewayService implements Gateway {
   #from(request: IncomingMessage): ForwardedFrom {
     const { tls, publicUrl } = this.#config;
     const { headers, socket } = request;
-    const peer = plainAddress(socket.remoteAddress ?? '');
+    const peer = withoutMapping(socket.remoteAddress ?? '');
     const isSecure = tls !== null || publicUrl?.startsWith('https:') === true;
     const host = headers.host ?? '';
     if (!this.#sources.isFromProxy(request)) {
@@ -520,13 +534,16 @@ function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && GIVEN_ID.test(given) ? given : randomUUID();
 }
 
-function plainAddress(address: string): string {
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
-}
-
 /** The end of an upgrade that is no WebSocket yet is that of its socket. */
 function response(socket: Socket): Pick<ServerResponse, 'once'> {
   return socket as unknown as Pick<ServerResponse, 'once'>;
+}
+
+/** Why a request that could not be read is refused; undefined when its connection has failed or ended. */
+function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'gateway.too_slow';
+  const isRead = code.startsWith('HPE_') && code !== 'HPE_INVALID_EOF_STATE';
+  return isRead ? 'gateway.bad_request' : undefined;
 }
 
 function answerClientError({ code }: NodeJS.ErrnoException, socket: Duplex): void {

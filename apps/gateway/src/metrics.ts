@@ -1,7 +1,7 @@
 /** What a gateway counts, and where it is read: an address of its own, which no program can take. */
 import { createServer, type Server } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { PassingObserver } from './passing.ts';
+import type { Outcome, PassingObserver } from './passing.ts';
 import type { RefusalCode } from './refusal.ts';
 import type { Routes } from './routes.ts';
 
@@ -14,7 +14,7 @@ export interface GatewayMetrics {
   readonly registry: Registry;
   readonly observer: PassingObserver;
   refused(code: RefusalCode): void;
-  passed(kind: 'request' | 'websocket', outcome: 'answered' | 'cut' | 'failed'): void;
+  passed(kind: 'request' | 'websocket', outcome: Outcome): void;
   /** How long a request was held. */
   heldFor(durationMs: number): void;
   repeated(): void;

@@ -126,6 +126,15 @@ test('a client that is gone is not held any more', async () => {
   expect(routes.held.count).toBe(0);
 });
 
+test('for a client that has left already nothing is asked, so that no failure is left without a reader', async () => {
+  const { link, take, routes } = openRoutes();
+  link.answerRoute = () => Promise.reject(new LinkDown('down'));
+  const gone = AbortSignal.abort(new Error('gone'));
+  await expect(take('room', { signal: gone })).rejects.toThrow('gone');
+  expect(link.questions).toEqual([]);
+  expect(routes.held.count).toBe(0);
+});
+
 test('a request is held for no longer than the bound', async () => {
   const { link, take, skip } = openRoutes({ holdMs: 3_000 });
   link.answerRoute = () => never;
@@ -143,6 +152,25 @@ test('while no controller answers it is asked again, and then the request is ref
   await waitUntil(() => isAsked(3));
   skip(3_000);
   await refused;
+});
+
+test('a request whose time is over during a question after a failure is refused because no controller answers', async () => {
+  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  link.answerRoute = () =>
+    link.questions.length === 1 ? Promise.reject(new LinkDown('down')) : never;
+  const held = take();
+  await waitUntil(() => isAsked(2));
+  skip(3_000);
+  await expect(held).rejects.toMatchObject({ code: 'gateway.cut_off' });
+});
+
+test('what is held when all routes are closed is refused with the reason', async () => {
+  const { link, take, routes } = openRoutes();
+  link.answerRoute = () => never;
+  const held = take();
+  routes.close('gateway.stopping');
+  await expect(held).rejects.toMatchObject({ code: 'gateway.stopping' });
+  expect(routes.held.count).toBe(0);
 });
 
 test('a route whose backend may be stopped soon is asked for again before it is used', async () => {

@@ -1,6 +1,6 @@
 /**
  * What a gateway and its controller tell each other. A gateway passes requests of browsers to backends. It has no
- * database: it asks for a route once, and keeps it valid by one call for all of its routes each second.
+ * database: it asks for a route once, and keeps it valid by calls for all of its routes, twice a second.
  *
  * Instants of the database are milliseconds since 1970. Durations count from when the gateway sent its question, by
  * its own monotonic clock: no two machines' clocks are compared.
@@ -71,7 +71,7 @@ export interface GatewayRoute {
   readonly asOf: number;
 }
 
-/** What a gateway says of a route each second while somebody uses it. */
+/** What a gateway says of a route, twice a second, while somebody uses it. */
 export interface GatewayUse {
   readonly leaseId: string;
   /** Requests in progress and open WebSockets. */
