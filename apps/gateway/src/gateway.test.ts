@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { Elsewhere } from './controller-link.ts';
 import { Refusal } from './refusal.ts';
 import {
   addressOf,
@@ -260,6 +261,26 @@ describe('backends that do not keep to the protocol', () => {
     await waitUntil(async () => (await count('left')) === 1);
     expect([await count('failed'), await count('answered')]).toEqual([1, Number.NaN]);
   });
+});
+
+test('a request for a key of another datacenter is sent to the gateway there, and a WebSocket is refused', async () => {
+  const stage = await openGatewayStage();
+  stage.controller.answerRoute = () => Promise.reject(new Elsewhere('dc2', undefined));
+  const token = await stage.controller.sign();
+  const { status, headers } = await stage.ask(`/t/${token}/a?b=c`, { method: 'POST', body: 'x' });
+  expect(status).toBe(307);
+  expect(headers).toMatchObject({
+    location: 'https://dc2.example.com/t/handed.over.token/a?b=c',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+  });
+  const socket = new WebSocket(`ws://127.0.0.1:${String(stage.port)}/t/${token}/`);
+  socket.on('error', () => undefined);
+  const [, response] = (await once(socket, 'unexpected-response')) as [
+    unknown,
+    http.IncomingMessage,
+  ];
+  expect(await text(response)).toContain('gateway.elsewhere');
 });
 
 describe('clients that hold up their requests', () => {

@@ -27,10 +27,11 @@ import {
 } from '@leasehold/service-kit/tracing';
 import { admit, type Admitted, type KeyTarget } from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
-import type { ControllerLink } from './controller-link.ts';
-import { COOKIE, headersForBackend, type ForwardedFrom } from './headers.ts';
+import { Elsewhere, type ControllerLink } from './controller-link.ts';
+import { headersForBackend, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
 import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
+import { redirect, redirectFor } from './redirects.ts';
 import { Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import {
@@ -62,9 +63,6 @@ const HELD_BODY_BYTES = 131_072;
 const SYNC_AGE_MS_MAX = 5_000;
 /** How long requests in progress may take to end when the gateway stops. */
 const STOP_MS_MAX = 8_000;
-/** A longer cookie is not kept by browsers. */
-const COOKIE_BYTES_MAX = 4_000;
-
 export interface Gateway {
   /** Under which browsers reach it. */
   readonly url: string;
@@ -123,7 +121,7 @@ class GatewayService implements Gateway {
     const { clock, link, version, log } = deps;
     const { publicUrl, keyHosts } = config;
     this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
-    this.#tokens = new Tokens(clock);
+    this.#tokens = new Tokens(clock, (reason) => this.#metrics.tokenRefused(reason));
     let isCutOff = false;
     this.#routes = new Routes({
       clock,
@@ -314,46 +312,46 @@ class GatewayService implements Gateway {
     );
     this.#guard.known(request);
     if (!(to instanceof net.Socket) && this.#redirect(arrived, target, admitted)) return;
-    await this.#passTo(arrived, target, admitted);
+    try {
+      await this.#passTo(arrived, target, admitted);
+    } catch (error) {
+      // A browser opens no WebSocket where it is sent: that of a page that was sent there is for that gateway.
+      if (!(error instanceof Elsewhere) || to instanceof net.Socket) throw error;
+      await this.#sendElsewhere(error, { arrived, to, target, admitted });
+    }
+  }
+
+  /** Sends a client to the gateway of the datacenter in which its key lives, with a token of that datacenter. */
+  async #sendElsewhere(
+    { datacenter }: Elsewhere,
+    {
+      arrived: { request, requestId, gone },
+      to,
+      target,
+      admitted,
+    }: {
+      readonly arrived: Arrived;
+      readonly to: ServerResponse;
+      readonly target: KeyTarget;
+      readonly admitted: Admitted;
+    },
+  ): Promise<void> {
+    const { url } = await this.#deps.link.handOver({ token: admitted.token.text, datacenter });
+    gone.throwIfAborted();
+    const location = `${url.replace(/\/$/u, '')}${target.rest}`;
+    redirect({ status: 307, location }, { request, response: to, requestId });
   }
 
   /** Sends a browser to where its address has no token. @returns whether it was. */
   #redirect({ request, to, requestId }: Arrived, target: KeyTarget, { token }: Admitted): boolean {
     if (to instanceof net.Socket) return false;
-    const { claims, text } = token;
-    const key = { namespace: claims.ns, name: claims.key };
-    const query =
-      request.url?.includes('?') === true ? request.url.slice(request.url.indexOf('?')) : '';
-    if (target.rest === '') {
-      // Relative addresses of a page need the slash.
-      to.writeHead(308, {
-        ...PRIVATE,
-        location: `${target.prefix}/${query}`,
-        'x-request-id': requestId,
-      });
-      to.end();
-      return true;
-    }
-    const isLong = text.length > COOKIE_BYTES_MAX;
-    if (target.form !== 'token' || isLong || !isNavigation(request)) return false;
-    const prefix = target.keyId === undefined ? keyPrefix(key) : '';
-    const isSecure = this.#from(request).protocol === 'https';
-    const cookie = [
-      `${COOKIE}=${text}`,
-      `Path=${prefix}/`,
-      `Max-Age=${String(this.#tokens.secondsLeft(token))}`,
-      'HttpOnly',
-      'SameSite=Lax',
-      ...(isSecure ? ['Secure'] : []),
-    ].join('; ');
-    to.writeHead(303, {
-      ...PRIVATE,
-      location: `${prefix}${target.rest}`,
-      'set-cookie': cookie,
-      'x-request-id': requestId,
+    const found = redirectFor(request, target, {
+      token,
+      secondsLeft: this.#tokens.secondsLeft(token),
+      isSecure: this.#from(request).protocol === 'https',
     });
-    to.end();
-    return true;
+    if (found !== undefined) redirect(found, { request, response: to, requestId });
+    return found !== undefined;
   }
 
   async #passTo(arrived: Arrived, target: KeyTarget, admitted: Admitted): Promise<void> {
@@ -488,13 +486,6 @@ class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** Of answers whose address or cookie has a token. */
-const PRIVATE = {
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-  'content-length': 0,
-};
-
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
@@ -505,17 +496,6 @@ function refusalOf(error: unknown): Refusal {
 function wantedBy({ claims }: VerifiedToken): Wanted {
   const { ns: namespace, key: name, tag, grant, start } = claims;
   return { namespace, name, tag, grant, start };
-}
-
-/** Whether a browser opens a page of its own: it is sent on, and keeps a cookie. */
-function isNavigation({ method = '', headers }: IncomingMessage): boolean {
-  if (!['GET', 'HEAD'].includes(method)) return false;
-  const mode = headers['sec-fetch-mode'];
-  if (mode === undefined) return headers.accept?.includes('text/html') ?? false;
-  // Within a page of another site, browsers keep no cookie.
-  const isOwnPage =
-    headers['sec-fetch-dest'] === 'document' || headers['sec-fetch-site'] !== 'cross-site';
-  return mode === 'navigate' && isOwnPage;
 }
 
 function heldBytesOf(request: IncomingMessage): number {

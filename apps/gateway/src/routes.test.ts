@@ -2,12 +2,12 @@ import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { LinkDown, type SyncInput } from './controller-link.ts';
-import { Routes, type RouteBounds, type Wanted } from './routes.ts';
+import { Routes, type Wanted } from './routes.ts';
 import { ScriptedController } from './testing/scripted-controller.ts';
 
 const BOUNDS = { heldMax: 100, heldBytesMax: 1_000_000, holdMs: 10_000 };
 
-function openRoutes(bounds: Partial<RouteBounds> = {}) {
+function openRoutes(bounds: Partial<typeof BOUNDS> = {}) {
   let nowMs = 1_000;
   const link = new ScriptedController();
   const clock = createBootClock(() => nowMs);
@@ -198,6 +198,24 @@ test('a call tells who uses a route, and since when nobody does', async () => {
   await routes.sync();
   expect(link.syncs.at(-1)?.uses).toEqual([
     { leaseId: link.leaseId, connections: 0, users: 0, requests: 0, usedAgoMs: 5_000 },
+  ]);
+});
+
+test('each call tells what the gateway has in all, although a call has only a part of its routes', async () => {
+  const { routes, link, clock, take } = openRoutes({ heldMax: 100_000, heldBytesMax: 10_000_000 });
+  link.routeTo = ({ key }) => ({
+    ...new ScriptedController().routeTo({ key }),
+    leaseId: key.name,
+  });
+  const found = await Promise.all(
+    Array.from({ length: 5_001 }, (_key, at) => take(`k${String(at)}`)),
+  );
+  for (const active of found) active.use(userOf(), clock);
+  await routes.sync();
+  const told = link.syncs.map(({ uses, ...rest }) => [uses.length, rest.connections, rest.routes]);
+  expect(told).toEqual([
+    [5_000, 5_001, 5_001],
+    [1, 5_001, 5_001],
   ]);
 });
 

@@ -8,6 +8,7 @@
 import http from 'node:http';
 import { LIMITS, type GatewayRoute, type GatewaySynced } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import type { GatewayBounds } from './config.ts';
 import { LinkDown, type ControllerLink, type SyncInput } from './controller-link.ts';
 import { Refusal, type RefusalCode } from './refusal.ts';
 
@@ -107,18 +108,12 @@ export class ActiveRoute {
   }
 }
 
-export interface RouteBounds {
-  readonly heldMax: number;
-  readonly heldBytesMax: number;
-  readonly holdMs: number;
-}
-
 interface RoutesDeps {
   readonly clock: TickingClock;
   readonly link: Pick<ControllerLink, 'route' | 'sync'>;
   readonly gatewayId: string;
   readonly version: string;
-  readonly bounds: RouteBounds;
+  readonly bounds: Pick<GatewayBounds, 'heldMax' | 'heldBytesMax' | 'holdMs'>;
   /** What is known of tokens. */
   readonly tokens: {
     readonly revision: string | undefined;
@@ -277,7 +272,6 @@ export class Routes {
     const { namespace, name, tag, grant, start } = wanted;
     const sentAtMs = this.#clock.nowMs();
     const route = await this.#deps.link.route({
-      gatewayId: this.#deps.gatewayId,
       key: { namespace, name, tag },
       ...(grant === undefined ? {} : { leaseId: grant }),
       ...(start === undefined ? {} : { start }),
@@ -392,11 +386,13 @@ export class Routes {
 
   async #sync(): Promise<void> {
     const routes = this.#dropUnused();
+    const connections = routes.reduce((sum, active) => sum + active.connections, 0);
+    const total = { connections, routes: routes.length };
     let at = 0;
     try {
       do {
         const part = routes.slice(at, at + LIMITS.gatewayUsesPerCallMax);
-        await this.#syncPart(part);
+        await this.#syncPart(part, total);
         at += LIMITS.gatewayUsesPerCallMax;
       } while (at < routes.length);
       this.#deps.onSync?.();
@@ -418,7 +414,10 @@ export class Routes {
     return [...this.#byKey.values()];
   }
 
-  async #syncPart(routes: readonly ActiveRoute[]): Promise<void> {
+  async #syncPart(
+    routes: readonly ActiveRoute[],
+    total: Pick<SyncInput, 'connections' | 'routes'>,
+  ): Promise<void> {
     const { link, tokens, gatewayId, version } = this.#deps;
     const sentAtMs = this.#clock.nowMs();
     const told = routes.map((active) => active.requests);
@@ -427,6 +426,7 @@ export class Routes {
       {
         gatewayId,
         version,
+        ...total,
         ...(revision === undefined ? {} : { revision }),
         uses: routes.map((active) => useOf(active, sentAtMs)),
       },
