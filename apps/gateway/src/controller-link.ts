@@ -102,8 +102,9 @@ function refusalOf(cause: unknown): Error {
   if (code === 'request.outcome_unknown' || code.startsWith('store.')) {
     return new LinkDown('no answer', { cause });
   }
-  if (code === 'gateway.elsewhere')
+  if (code === 'gateway.elsewhere') {
     return new Elsewhere(String(error.details['datacenter']), cause);
+  }
   const options = { reason: code, cause };
   if (NOT_RUNNING.has(code)) return new Refusal('gateway.not_running', options);
   if (ENDED.has(code)) return new Refusal('gateway.grant_ended', options);

@@ -292,8 +292,9 @@ async function routeOf(
     const ready = await waitUntilReady(store, found, signal, left);
     // To ask for a route is to use it.
     const [used] = await touchBackends(store.vital, [{ leaseId: ready.leaseId, usedAgoMs: 0 }]);
-    if (used?.state === 'usable')
+    if (used?.state === 'usable') {
       return { spawned, route: await routeTo(store.vital, ready, used) };
+    }
   }
   throw new LeaseError('key.terminating');
 }
