@@ -110,7 +110,7 @@ function environmentOf({ container, folder }: Workload): Record<string, string> 
 
 describe('the manifests for Kubernetes', () => {
   // The types of the operator of Prometheus are not among those of the API.
-  const known = MANIFESTS.filter(({ kind }) => kind !== 'ServiceMonitor');
+  const known = MANIFESTS.filter(({ kind }) => !['ServiceMonitor', 'PodMonitor'].includes(kind));
   const named = known.map(({ file, kind, metadata, ...rest }) => ({
     ...rest,
     kind,
@@ -200,6 +200,18 @@ describe('the manifests for Kubernetes', () => {
     expect(tls.flatMap(({ hosts }) => hosts)).toEqual(rules.map(({ host }) => host));
     const { LEASEHOLD_CONSOLE_ORIGIN: origin } = settingsOf('.');
     expect(origin).toBe(`https://${rules[0]?.host ?? ''}`);
+  });
+
+  test('Prometheus may reach the port at which it reads gateways', () => {
+    const allowed = MANIFESTS.filter(({ kind }) => kind === 'NetworkPolicy')
+      .flatMap((manifest) => selectionOf(manifest) ?? [])
+      .filter(({ labels }) => matches(labels, workloadOf('gateway').labels));
+    const [monitor] = MANIFESTS.filter(({ kind }) => kind === 'PodMonitor').flatMap(
+      (manifest) => selectionOf(manifest) ?? [],
+    );
+
+    expect(monitor?.ports).toEqual(['metrics']);
+    expect(allowed.flatMap(({ ports }) => ports)).toEqual(expect.arrayContaining(['metrics']));
   });
 
   test('keep two of three controllers, a console and a gateway while nodes are drained', () => {

@@ -85,6 +85,12 @@ const serviceSchema = z.object({
   selector: labels,
   ports: z.array(z.object({ targetPort: port })),
 });
+const podMonitorSchema = z.object({
+  selector: z.object({ matchLabels: labels }),
+  podMetricsEndpoints: z.array(
+    z.strictObject({ port: z.string(), path: z.literal('/metrics'), interval: z.string() }),
+  ),
+});
 const policySchema = z.object({
   podSelector: z.object({ matchLabels: labels.default({}) }),
   ingress: z.array(z.object({ ports: z.array(z.object({ port })) })).default([]),
@@ -156,6 +162,10 @@ export function selectionOf({ kind, spec: given }: Manifest):
     return { labels: service.selector, ports: service.ports.map(({ targetPort }) => targetPort) };
   }
   if (kind === 'ServiceMonitor') return undefined;
+  if (kind === 'PodMonitor') {
+    const { selector: pods, podMetricsEndpoints } = podMonitorSchema.parse(spec);
+    return { labels: pods.matchLabels, ports: podMetricsEndpoints.map(({ port: name }) => name) };
+  }
   if (kind === 'NetworkPolicy') {
     const { podSelector, ingress } = policySchema.parse(spec);
     const ports = ingress.flatMap((rule) => rule.ports.map((one) => one.port));

@@ -51,6 +51,7 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'events.observe': 'Follows who holds a key, a lease or an environment',
   'events.list': 'Lists events',
   'events.watch': 'Follows the stream of events',
+  'gateway.handOver': 'Makes a token for the gateway of another datacenter out of one of this',
   'gateway.list': 'Lists the gateways that report',
   'gateway.revoke': 'Refuses gateway tokens from now on, by user, key or grant',
   'gateway.rotate': 'Signs new gateway tokens with a new key',

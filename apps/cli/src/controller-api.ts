@@ -47,6 +47,7 @@ export type BackendListInput = InputOf<ControllerApi['backends']['list']['query'
 export type ReservationListInput = InputOf<ControllerApi['reservations']['list']['query']>;
 export type EventListInput = InputOf<ControllerApi['events']['list']['query']>;
 export type EventWatchInput = InputOf<ControllerApi['events']['watch']['subscribe']>;
+export type GatewaysView = Awaited<ReturnType<ControllerApi['gateway']['list']['query']>>;
 export type GatewayView = ItemOf<ControllerApi['gateway']['list']['query']>;
 export type ConnectAnswer = Awaited<ReturnType<ControllerApi['keys']['connect']['mutate']>>;
 export type ConnectInput = InputOf<ControllerApi['keys']['connect']['mutate']>;

@@ -118,12 +118,13 @@ function anchorOf(heading: string): string {
 describe('alerts and dashboard', () => {
   test('ask only for metrics and labels that controllers export', async () => {
     const known = await knownMetrics();
+    // Those of gateways: apps/gateway/src/metrics.test.ts.
     const asked = [
       ...alerts.map(({ alert, expr }) => ({ where: alert, expr })),
       ...panels.flatMap(({ title, targets = [] }) =>
         targets.map(({ expr }) => ({ where: title, expr })),
       ),
-    ];
+    ].filter(({ expr }) => !expr.includes('leasehold_gateway_'));
 
     const problems = asked.flatMap(({ where, expr }) =>
       problemsOf(expr, known).map((problem) => `${where}: ${problem}`),

@@ -1,6 +1,7 @@
 /** Who is let in: finds the token of a request, and whether it is for the key that the request is for. */
 import type { IncomingMessage } from 'node:http';
 import { keyHostLabel } from '@leasehold/keys-core/gateway-addresses';
+import { isGatewayTokenFor } from '@leasehold/keys-core/gateway-tokens';
 import { COOKIE, cookieValues } from './headers.ts';
 import { Refusal } from './refusal.ts';
 import type { Target } from './target.ts';
@@ -77,9 +78,7 @@ async function verified({ tokens, ask }: AdmissionDeps, text: string): Promise<V
 
 function assertKey(target: Exclude<KeyTarget, { form: 'token' }>, token: VerifiedToken): void {
   if (target.form === 'host') assertHost(target.keyId, token);
-  else if (target.namespace !== token.claims.ns || target.name !== token.claims.key) {
-    throw new Refusal('gateway.wrong_key');
-  }
+  else if (!isGatewayTokenFor(token.claims, target)) throw new Refusal('gateway.wrong_key');
 }
 
 function assertHost(keyId: string, { claims }: VerifiedToken): void {

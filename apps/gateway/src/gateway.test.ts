@@ -1,11 +1,18 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
+import { text } from 'node:stream/consumers';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { Elsewhere } from './controller-link.ts';
 import { Refusal } from './refusal.ts';
-import { openGatewayStage, startBackend, type GatewayStage } from './testing/gateway-stage.ts';
+import {
+  addressOf,
+  openGatewayStage,
+  startBackend,
+  type GatewayStage,
+} from './testing/gateway-stage.ts';
 
 /** A WebSocket through the gateway, and what it was sent. */
 async function openSocket(
@@ -211,6 +218,71 @@ describe('waking', () => {
   });
 });
 
+describe('backends that do not keep to the protocol', () => {
+  const lines = {
+    'a status below 100': 'HTTP/1.1 099 OK',
+    'a status of zero': 'HTTP/1.1 000 OK',
+    'a control character in the reason': 'HTTP/1.1 200 O\u0001K',
+    'no protocol at all': 'hello',
+    'an upgrade that nobody asked for':
+      'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other',
+  };
+  test.each(Object.entries(lines))('%s: the gateway answers, and goes on', async (_name, line) => {
+    const stage = await openGatewayStage();
+    const address = await startRawBackend(`${line}\r\nContent-Length: 1\r\n\r\nx`);
+    stage.controller.address = address;
+    const token = await stage.controller.sign();
+    const { status } = await stage.ask(`/t/${token}/`, { method: 'POST' });
+    expect(status).toBe(line.startsWith('HTTP/1.1 200') ? 200 : 502);
+    const socket = new WebSocket(`ws://127.0.0.1:${String(stage.port)}/t/${token}/`);
+    await once(socket, 'error');
+    const backend = await startBackend();
+    stage.controller.move(backend.address);
+    const next = await stage.controller.sign({ grant: stage.controller.leaseId });
+    expect((await stage.ask(`/t/${next}/`)).status).toBe(200);
+  });
+
+  test('an answer that breaks off is counted as failed, and one that its client leaves as left', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign();
+    backend.handler = (_request, response) => {
+      response.write('begun');
+      if (backend.requests.length === 1) response.socket?.end();
+    };
+    await expect(stage.ask(`/t/${token}/`)).rejects.toThrow('aborted');
+    const left = http.get({ port: stage.port, path: `/t/${token}/`, agent: false });
+    const [answer] = (await once(left, 'response')) as [http.IncomingMessage];
+    await once(answer, 'data');
+    left.destroy();
+    const count = (outcome: string): Promise<number> =>
+      metric(stage, `leasehold_gateway_requests_total{kind="request",outcome="${outcome}"}`);
+    await waitUntil(async () => (await count('left')) === 1);
+    expect([await count('failed'), await count('answered')]).toEqual([1, Number.NaN]);
+  });
+});
+
+test('a request for a key of another datacenter is sent to the gateway there, and a WebSocket is refused', async () => {
+  const stage = await openGatewayStage();
+  stage.controller.answerRoute = () => Promise.reject(new Elsewhere('dc2', undefined));
+  const token = await stage.controller.sign();
+  const { status, headers } = await stage.ask(`/t/${token}/a?b=c`, { method: 'POST', body: 'x' });
+  expect(status).toBe(307);
+  expect(headers).toMatchObject({
+    location: 'https://dc2.example.com/t/handed.over.token/a?b=c',
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+  });
+  const socket = new WebSocket(`ws://127.0.0.1:${String(stage.port)}/t/${token}/`);
+  socket.on('error', () => undefined);
+  const [, response] = (await once(socket, 'unexpected-response')) as [
+    unknown,
+    http.IncomingMessage,
+  ];
+  expect(await text(response)).toContain('gateway.elsewhere');
+});
+
 describe('clients that hold up their requests', () => {
   test('a body that does not go on is given up, one that waits for the backend is not', async () => {
     const stage = await openGatewayStage();
@@ -276,6 +348,17 @@ describe('clients that hold up their requests', () => {
   });
 });
 
+test('a connection that fails is no malformed request', async () => {
+  const stage = await openGatewayStage();
+  const reset = net.connect(stage.port, '127.0.0.1');
+  await once(reset, 'connect');
+  reset.write('GET / HTTP/1.1\r\nHost');
+  reset.resetAndDestroy();
+  await stage.raw('nothing\r\n\r\n');
+  const count = 'leasehold_gateway_refusals_total{code="gateway.bad_request"}';
+  expect(await metric(stage, count)).toBe(1);
+});
+
 describe('its end', () => {
   test('what is in progress is answered, WebSockets are closed, and nothing new is taken', async () => {
     const stage = await openGatewayStage();
@@ -299,11 +382,38 @@ describe('its end', () => {
     expect((await asked).body).toBe('begun done');
     await closing;
   });
+
+  test('a WebSocket that is held is refused at once, and nothing waits for it', async () => {
+    const stage = await openGatewayStage();
+    stage.controller.answerRoute = () => new Promise(() => undefined);
+    const token = await stage.controller.sign();
+    const socket = new WebSocket(`ws://127.0.0.1:${String(stage.port)}/t/${token}/`);
+    socket.on('error', () => undefined);
+    const answered = once(socket, 'unexpected-response');
+    await waitUntil(() => stage.controller.questions.length === 1);
+    const closing = stage.gateway.close();
+    const [, response] = (await answered) as [unknown, http.IncomingMessage];
+    expect(response.statusCode).toBe(503);
+    expect(await text(response)).toContain('gateway.stopping');
+    await closing;
+  });
 });
+
+/** A backend that answers each connection with these bytes. @returns its address. */
+async function startRawBackend(answer: string): Promise<string> {
+  const server = net.createServer((socket) => {
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.end(answer));
+  });
+  onTestFinished(() => void server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return addressOf(server);
+}
 
 /** A metric as it is read. */
 async function metric({ gateway }: GatewayStage, name: string): Promise<number> {
-  const text = await (await fetch(`${gateway.metricsUrl}/metrics`)).text();
-  const line = text.split('\n').find((one) => one.startsWith(`${name} `));
+  const lines = (await (await fetch(`${gateway.metricsUrl}/metrics`)).text()).split('\n');
+  const line = lines.find((one) => one.startsWith(`${name} `));
   return Number(line?.slice(name.length + 1) ?? Number.NaN);
 }

@@ -15,7 +15,7 @@ import type { Logger } from '@leasehold/service-kit';
 import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
-import { createSources, type Sources } from '@leasehold/service-kit/source-address';
+import { createSources, withoutMapping, type Sources } from '@leasehold/service-kit/source-address';
 import {
   activeTracer,
   carrierIn,
@@ -27,11 +27,12 @@ import {
 } from '@leasehold/service-kit/tracing';
 import { admit, type Admitted, type KeyTarget } from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
-import type { ControllerLink } from './controller-link.ts';
-import { COOKIE, headersForBackend, type ForwardedFrom } from './headers.ts';
+import { Elsewhere, type ControllerLink } from './controller-link.ts';
+import { headersForBackend, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
 import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
-import { Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { redirect, redirectFor } from './redirects.ts';
+import { Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import {
   assertPlainHead,
@@ -62,9 +63,6 @@ const HELD_BODY_BYTES = 131_072;
 const SYNC_AGE_MS_MAX = 5_000;
 /** How long requests in progress may take to end when the gateway stops. */
 const STOP_MS_MAX = 8_000;
-/** A longer cookie is not kept by browsers. */
-const COOKIE_BYTES_MAX = 4_000;
-
 export interface Gateway {
   /** Under which browsers reach it. */
   readonly url: string;
@@ -114,7 +112,7 @@ class GatewayService implements Gateway {
   readonly #metricsServer: Server;
   readonly #guard: ConnectionGuard;
   readonly #open = new Map<Passing, VerifiedToken>();
-  #isStopping = false;
+  readonly #stopping = new AbortController();
   #cancelLook: () => void = () => undefined;
 
   constructor(config: GatewayConfig, deps: GatewayDeps) {
@@ -123,7 +121,9 @@ class GatewayService implements Gateway {
     const { publicUrl, keyHosts } = config;
     this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
     const { clock, link, version, log } = deps;
-    this.#tokens = new Tokens(clock);
+    const { publicUrl, keyHosts } = config;
+    this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
+    this.#tokens = new Tokens(clock, (reason) => this.#metrics.tokenRefused(reason));
     let isCutOff = false;
     this.#routes = new Routes({
       clock,
@@ -173,22 +173,25 @@ class GatewayService implements Gateway {
   }
 
   #look(): void {
-    if (this.#isStopping) return;
+    if (this.#stopping.signal.aborted) return;
     for (const passing of [...this.#open.keys()]) passing.look();
     const { clock } = this.#deps;
     this.#cancelLook = clock.at(clock.nowMs() + LOOK_MS, () => this.#look());
   }
 
   async close(): Promise<void> {
-    this.#isStopping = true;
+    this.#stopping.abort(new Refusal('gateway.stopping'));
     this.#cancelLook();
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeIdleConnections();
-    for (const passing of this.#open.keys()) if (passing.isOpen) passing.end('gateway.stopping');
+    for (const passing of this.#open.keys()) {
+      if (passing.parts.to instanceof net.Socket) passing.end('gateway.stopping');
+    }
     const timer = setTimeout(() => {
       this.#routes.close('gateway.stopping');
-      this.#server.closeAllConnections();
+      // What is held is answered in this turn.
+      setImmediate(() => this.#server.closeAllConnections());
     }, STOP_MS_MAX);
     await closed;
     clearTimeout(timer);
@@ -198,7 +201,7 @@ class GatewayService implements Gateway {
   }
 
   #whyNotReady(): string | undefined {
-    if (this.#isStopping) return 'it stops';
+    if (this.#stopping.signal.aborted) return 'it stops';
     const ageMs = this.#routes.syncAgeMs();
     return ageMs === undefined || ageMs > SYNC_AGE_MS_MAX ? 'no controller answers' : undefined;
   }
@@ -232,10 +235,13 @@ class GatewayService implements Gateway {
       const gone = new AbortController();
       socket.on('error', () => socket.destroy());
       socket.once('close', () => gone.abort(new ClientGone('the client is gone')));
-      void this.#serve(this.#arrived(request, socket, gone.signal, head));
+      // One that is held would not be open for long: it is refused when the gateway stops.
+      const signal = AbortSignal.any([gone.signal, this.#stopping.signal]);
+      void this.#serve(this.#arrived(request, socket, signal, head));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      this.#metrics.refused('gateway.bad_request');
+      const code = clientErrorCode(error);
+      if (code !== undefined) this.#metrics.refused(code);
       answerClientError(error, socket);
     });
     return server;
@@ -292,7 +298,7 @@ class GatewayService implements Gateway {
 
   async #pass(arrived: Arrived): Promise<void> {
     const { request, to } = arrived;
-    if (this.#isStopping) throw new Refusal('gateway.stopping');
+    if (this.#stopping.signal.aborted) throw new Refusal('gateway.stopping');
     assertPlainHead(request);
     if (to instanceof net.Socket) assertWebSocket(request);
     const target = readTarget(request, this.#hosts);
@@ -310,46 +316,46 @@ class GatewayService implements Gateway {
     );
     this.#guard.known(request);
     if (!(to instanceof net.Socket) && this.#redirect(arrived, target, admitted)) return;
-    await this.#passTo(arrived, target, admitted);
+    try {
+      await this.#passTo(arrived, target, admitted);
+    } catch (error) {
+      // A browser opens no WebSocket where it is sent: that of a page that was sent there is for that gateway.
+      if (!(error instanceof Elsewhere) || to instanceof net.Socket) throw error;
+      await this.#sendElsewhere(error, { arrived, to, target, admitted });
+    }
+  }
+
+  /** Sends a client to the gateway of the datacenter in which its key lives, with a token of that datacenter. */
+  async #sendElsewhere(
+    { datacenter }: Elsewhere,
+    {
+      arrived: { request, requestId, gone },
+      to,
+      target,
+      admitted,
+    }: {
+      readonly arrived: Arrived;
+      readonly to: ServerResponse;
+      readonly target: KeyTarget;
+      readonly admitted: Admitted;
+    },
+  ): Promise<void> {
+    const { url } = await this.#deps.link.handOver({ token: admitted.token.text, datacenter });
+    gone.throwIfAborted();
+    const location = `${url.replace(/\/$/u, '')}${target.rest}`;
+    redirect({ status: 307, location }, { request, response: to, requestId });
   }
 
   /** Sends a browser to where its address has no token. @returns whether it was. */
   #redirect({ request, to, requestId }: Arrived, target: KeyTarget, { token }: Admitted): boolean {
     if (to instanceof net.Socket) return false;
-    const { claims, text } = token;
-    const key = { namespace: claims.ns, name: claims.key };
-    const query =
-      request.url?.includes('?') === true ? request.url.slice(request.url.indexOf('?')) : '';
-    if (target.rest === '') {
-      // Relative addresses of a page need the slash.
-      to.writeHead(308, {
-        ...PRIVATE,
-        location: `${target.prefix}/${query}`,
-        'x-request-id': requestId,
-      });
-      to.end();
-      return true;
-    }
-    const isLong = text.length > COOKIE_BYTES_MAX;
-    if (target.form !== 'token' || isLong || !isNavigation(request)) return false;
-    const prefix = target.keyId === undefined ? keyPrefix(key) : '';
-    const isSecure = this.#from(request).protocol === 'https';
-    const cookie = [
-      `${COOKIE}=${text}`,
-      `Path=${prefix}/`,
-      `Max-Age=${String(this.#tokens.secondsLeft(token))}`,
-      'HttpOnly',
-      'SameSite=Lax',
-      ...(isSecure ? ['Secure'] : []),
-    ].join('; ');
-    to.writeHead(303, {
-      ...PRIVATE,
-      location: `${prefix}${target.rest}`,
-      'set-cookie': cookie,
-      'x-request-id': requestId,
+    const found = redirectFor(request, target, {
+      token,
+      secondsLeft: this.#tokens.secondsLeft(token),
+      isSecure: this.#from(request).protocol === 'https',
     });
-    to.end();
-    return true;
+    if (found !== undefined) redirect(found, { request, response: to, requestId });
+    return found !== undefined;
   }
 
   async #passTo(arrived: Arrived, target: KeyTarget, admitted: Admitted): Promise<void> {
@@ -397,9 +403,10 @@ class GatewayService implements Gateway {
     this.#open.set(passing, token);
     const kind = isWebSocket ? 'websocket' : 'request';
     try {
-      if (isWebSocket) await this.#passer.webSocket(passing, head);
-      else await this.#passer.request(passing);
-      this.#metrics.passed(kind, passing.isEnded ? 'cut' : 'answered');
+      const outcome = isWebSocket
+        ? await this.#passer.webSocket(passing, head)
+        : await this.#passer.request(passing);
+      this.#metrics.passed(kind, outcome);
     } catch (error) {
       this.#metrics.passed(kind, 'failed');
       throw error;
@@ -458,7 +465,7 @@ class GatewayService implements Gateway {
   #from(request: IncomingMessage): ForwardedFrom {
     const { tls, publicUrl } = this.#config;
     const { headers, socket } = request;
-    const peer = plainAddress(socket.remoteAddress ?? '');
+    const peer = withoutMapping(socket.remoteAddress ?? '');
     const isSecure = tls !== null || publicUrl?.startsWith('https:') === true;
     const host = headers.host ?? '';
     if (!this.#sources.isFromProxy(request)) {
@@ -483,13 +490,6 @@ class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
 
-/** Of answers whose address or cookie has a token. */
-const PRIVATE = {
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-  'content-length': 0,
-};
-
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
@@ -500,17 +500,6 @@ function refusalOf(error: unknown): Refusal {
 function wantedBy({ claims }: VerifiedToken): Wanted {
   const { ns: namespace, key: name, tag, grant, start } = claims;
   return { namespace, name, tag, grant, start };
-}
-
-/** Whether a browser opens a page of its own: it is sent on, and keeps a cookie. */
-function isNavigation({ method = '', headers }: IncomingMessage): boolean {
-  if (!['GET', 'HEAD'].includes(method)) return false;
-  const mode = headers['sec-fetch-mode'];
-  if (mode === undefined) return headers.accept?.includes('text/html') ?? false;
-  // Within a page of another site, browsers keep no cookie.
-  const isOwnPage =
-    headers['sec-fetch-dest'] === 'document' || headers['sec-fetch-site'] !== 'cross-site';
-  return mode === 'navigate' && isOwnPage;
 }
 
 function heldBytesOf(request: IncomingMessage): number {
@@ -529,13 +518,16 @@ function requestIdOf({ headers }: IncomingMessage): string {
   return typeof given === 'string' && GIVEN_ID.test(given) ? given : randomUUID();
 }
 
-function plainAddress(address: string): string {
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
-}
-
 /** The end of an upgrade that is no WebSocket yet is that of its socket. */
 function response(socket: Socket): Pick<ServerResponse, 'once'> {
   return socket as unknown as Pick<ServerResponse, 'once'>;
+}
+
+/** Why a request that could not be read is refused; undefined when its connection has failed or ended. */
+function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'gateway.too_slow';
+  const isRead = code.startsWith('HPE_') && code !== 'HPE_INVALID_EOF_STATE';
+  return isRead ? 'gateway.bad_request' : undefined;
 }
 
 function answerClientError({ code }: NodeJS.ErrnoException, socket: Duplex): void {

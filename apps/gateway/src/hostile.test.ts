@@ -196,6 +196,13 @@ describe('tokens', () => {
     const none = Buffer.from(JSON.stringify({ alg: 'none', kid })).toString('base64url');
     expect(await code(hostile, [none, body, ''].join('.'))).toBe('gateway.token_invalid');
     expect(hostile.backend.requests).toEqual([]);
+    const metrics = await (await fetch(`${hostile.stage.gateway.metricsUrl}/metrics`)).text();
+    const counts = [...metrics.matchAll(/tokens_refused_total\{reason="(\w+)"\} (\d+)/gu)];
+    expect(Object.fromEntries(counts.map(([, reason, count]) => [reason, count]))).toEqual({
+      forged: '2',
+      unknown_key: '1',
+      malformed: '1',
+    });
   });
 
   test('one that is over, by the clock of the database, is refused', async () => {

@@ -1,9 +1,10 @@
 /** What a gateway counts, and where it is read: an address of its own, which no program can take. */
 import { createServer, type Server } from 'node:http';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-import type { PassingObserver } from './passing.ts';
+import type { Outcome, PassingObserver } from './passing.ts';
 import type { RefusalCode } from './refusal.ts';
 import type { Routes } from './routes.ts';
+import type { TokenProblem } from './tokens.ts';
 
 const MS_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 30_000];
 /** Programs whose connections are counted by name; those of all others are counted together. */
@@ -14,7 +15,8 @@ export interface GatewayMetrics {
   readonly registry: Registry;
   readonly observer: PassingObserver;
   refused(code: RefusalCode): void;
-  passed(kind: 'request' | 'websocket', outcome: 'answered' | 'cut' | 'failed'): void;
+  tokenRefused(reason: TokenProblem): void;
+  passed(kind: 'request' | 'websocket', outcome: Outcome): void;
   /** How long a request was held. */
   heldFor(durationMs: number): void;
   repeated(): void;
@@ -28,6 +30,7 @@ export function createMetrics(nowMs: () => number, routes: Routes): GatewayMetri
   return {
     registry,
     refused: (code) => of.refusals.inc({ code }),
+    tokenRefused: (reason) => of.tokens.inc({ reason }),
     passed: (kind, outcome) => of.requests.inc({ kind, outcome }),
     heldFor: (durationMs) => of.held.observe(durationMs),
     repeated: () => of.repeats.inc(),
@@ -51,6 +54,12 @@ function instrumentsIn(registry: Registry) {
       name: 'leasehold_gateway_refusals_total',
       help: 'Requests that the gateway answered itself, by why.',
       labelNames: ['code'],
+      registers,
+    }),
+    tokens: new Counter({
+      name: 'leasehold_gateway_tokens_refused_total',
+      help: 'Tokens that were refused, by why: malformed, unknown_key, forged, expired or revoked.',
+      labelNames: ['reason'],
       registers,
     }),
     repeats: new Counter({

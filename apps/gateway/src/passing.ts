@@ -64,8 +64,11 @@ export class Passing implements RouteUser {
   readonly #clock: Pick<TickingClock, 'nowMs'>;
   /** What it is passed to, once it is. */
   outgoing: ClientRequest | Socket | undefined;
-  isEnded = false;
+  /** Why the gateway has ended it. */
+  endedBy: RefusalCode | undefined;
   isOpen = false;
+  /** Whether its backend has broken off its answer. */
+  isBroken = false;
   /** Bytes since it began. */
   readonly bytes = { in: 0, out: 0 };
   #looked = { in: 0, out: 0, pending: 0 };
@@ -83,7 +86,7 @@ export class Passing implements RouteUser {
 
   /** Whether a piece may be passed now. Otherwise all of it ends. */
   mayPass(): boolean {
-    if (this.isEnded) return false;
+    if (this.endedBy !== undefined) return false;
     if (this.parts.active.isValid(this.#clock.nowMs())) return true;
     this.end('gateway.route_over');
     return false;
@@ -108,8 +111,8 @@ export class Passing implements RouteUser {
 
   /** Answers, if nothing was answered yet; else the client sees that its connection is cut. */
   end(code: RefusalCode): void {
-    if (this.isEnded) return;
-    this.isEnded = true;
+    if (this.endedBy !== undefined) return;
+    this.endedBy = code;
     const { to, request, requestId } = this.parts;
     const refusal = new Refusal(code);
     if (to instanceof net.Socket) {
@@ -121,11 +124,20 @@ export class Passing implements RouteUser {
   }
 }
 
+/** How it ended: with a whole answer, cut by the gateway, broken by the backend, or left by its client. */
+export type Outcome = 'answered' | 'cut' | 'failed' | 'left';
+
 export interface Passer {
-  /** Resolves when the answer has been passed, or was cut. @throws {BackendFailed} */
-  request(passing: Passing): Promise<void>;
+  /** Resolves when the answer has been passed, or has ended too early. @throws {BackendFailed} */
+  request(passing: Passing): Promise<Outcome>;
   /** Resolves when the WebSocket is over. @throws {BackendFailed} */
-  webSocket(passing: Passing, head: Buffer): Promise<void>;
+  webSocket(passing: Passing, head: Buffer): Promise<Outcome>;
+}
+
+function outcomeOf({ endedBy, isOpen, isBroken, parts: { to } }: Passing): Outcome {
+  if (endedBy !== undefined) return endedBy === 'gateway.backend_failed' ? 'failed' : 'cut';
+  if (isBroken) return 'failed';
+  return isOpen || to.writableFinished ? 'answered' : 'left';
 }
 
 export function createPasser(observer: PassingObserver): Passer {
@@ -148,11 +160,13 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       return;
     }
     passing.outgoing = outgoing;
+    // Nobody asked for it. Without a listener the library would wait for an answer that does not come.
+    outgoing.once('upgrade', () => passing.end('gateway.backend_failed'));
     if (hasBody(request)) guard(request, passing, 'in', observer);
   });
   proxy.on('proxyRes', (answer, request, response) => {
     const passing = underWay.get(request);
-    if (passing?.mayPass() !== true) {
+    if (passing === undefined || !mayAnswer(passing, answer)) {
       answer.destroy();
       return;
     }
@@ -168,12 +182,34 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
     underWay.set(request, passing);
     try {
       await proxy.web(request, to, { target: targetOf(active), agent: active.agent });
+      return outcomeOf(passing);
     } catch (error) {
-      if (passing.isEnded) return;
-      if (to.headersSent) to.destroy();
-      else throw new BackendFailed(mayRepeat(request, passing, error), error);
+      if (passing.endedBy !== undefined) return outcomeOf(passing);
+      if (!to.headersSent) throw new BackendFailed(mayRepeat(request, passing, error), error);
+      to.destroy();
+      return 'failed';
     }
   };
+}
+
+/** What Node sends in a status line. */
+const REASON = /^[\t\x20-\x7e\x80-\xff]*$/u;
+const STATUS_MIN = 100;
+
+/**
+ * Whether an answer of a backend may be passed. Node reads status lines that it refuses to write: to write one would
+ * throw where nobody catches, and end the process.
+ */
+function mayAnswer(passing: Passing, answer: IncomingMessage): boolean {
+  if (!passing.mayPass()) return false;
+  if (answer.statusCode === undefined || answer.statusCode < STATUS_MIN) {
+    passing.end('gateway.backend_failed');
+    return false;
+  }
+  answer.once('error', () => void (passing.isBroken = true));
+  // What belongs to the status is sent instead.
+  if (!REASON.test(answer.statusMessage ?? '')) answer.statusMessage = '';
+  return true;
 }
 
 /** Judges each piece before the library passes it: where it ends the passing, the other side is destroyed already. */
@@ -239,7 +275,7 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
     const passing = underWay.get(request);
     if (passing === undefined) return;
     const judge = (answer: IncomingMessage): boolean => {
-      if (!passing.mayPass()) return false;
+      if (!mayAnswer(passing, answer)) return false;
       changeAnswer(answer.headers, passing.parts.place);
       observer.firstByte(passing);
       return true;
@@ -278,13 +314,14 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
     passing.outgoing = backend;
     if (to.destroyed || !passing.mayPass()) {
       backend.destroy();
-      return;
+      return outcomeOf(passing);
     }
     underWay.set(request, passing);
     const agent = new http.Agent();
     agent.createConnection = () => backend;
     const target = { protocol: 'http:', host, port };
     await proxy.ws(request, to, { target, agent, upgradeTimeout: UPGRADE_MS_MAX }, head);
+    return outcomeOf(passing);
   };
 }
 

@@ -42,7 +42,10 @@ export class Refusal extends Error {
   /** The controller's own code, for the owner; it names no secret. */
   readonly reason: string | undefined;
 
-  constructor(code: RefusalCode, { reason, cause }: { reason?: string; cause?: unknown } = {}) {
+  constructor(
+    code: RefusalCode,
+    { reason, cause }: { reason?: string | undefined; cause?: unknown } = {},
+  ) {
     super(REFUSALS[code][1], { cause });
     this.code = code;
     this.reason = reason;

@@ -2,12 +2,12 @@ import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { LinkDown, type SyncInput } from './controller-link.ts';
-import { Routes, type RouteBounds, type Wanted } from './routes.ts';
+import { Routes, type Wanted } from './routes.ts';
 import { ScriptedController } from './testing/scripted-controller.ts';
 
 const BOUNDS = { heldMax: 100, heldBytesMax: 1_000_000, holdMs: 10_000 };
 
-function openRoutes(bounds: Partial<RouteBounds> = {}) {
+function openRoutes(bounds: Partial<typeof BOUNDS> = {}) {
   let nowMs = 1_000;
   const link = new ScriptedController();
   const clock = createBootClock(() => nowMs);
@@ -126,6 +126,15 @@ test('a client that is gone is not held any more', async () => {
   expect(routes.held.count).toBe(0);
 });
 
+test('for a client that has left already nothing is asked, so that no failure is left without a reader', async () => {
+  const { link, take, routes } = openRoutes();
+  link.answerRoute = () => Promise.reject(new LinkDown('down'));
+  const gone = AbortSignal.abort(new Error('gone'));
+  await expect(take('room', { signal: gone })).rejects.toThrow('gone');
+  expect(link.questions).toEqual([]);
+  expect(routes.held.count).toBe(0);
+});
+
 test('a request is held for no longer than the bound', async () => {
   const { link, take, skip } = openRoutes({ holdMs: 3_000 });
   link.answerRoute = () => never;
@@ -143,6 +152,25 @@ test('while no controller answers it is asked again, and then the request is ref
   await waitUntil(() => isAsked(3));
   skip(3_000);
   await refused;
+});
+
+test('a request whose time is over during a question after a failure is refused because no controller answers', async () => {
+  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  link.answerRoute = () =>
+    link.questions.length === 1 ? Promise.reject(new LinkDown('down')) : never;
+  const held = take();
+  await waitUntil(() => isAsked(2));
+  skip(3_000);
+  await expect(held).rejects.toMatchObject({ code: 'gateway.cut_off' });
+});
+
+test('what is held when all routes are closed is refused with the reason', async () => {
+  const { link, take, routes } = openRoutes();
+  link.answerRoute = () => never;
+  const held = take();
+  routes.close('gateway.stopping');
+  await expect(held).rejects.toMatchObject({ code: 'gateway.stopping' });
+  expect(routes.held.count).toBe(0);
 });
 
 test('a route whose backend may be stopped soon is asked for again before it is used', async () => {
@@ -170,6 +198,24 @@ test('a call tells who uses a route, and since when nobody does', async () => {
   await routes.sync();
   expect(link.syncs.at(-1)?.uses).toEqual([
     { leaseId: link.leaseId, connections: 0, users: 0, requests: 0, usedAgoMs: 5_000 },
+  ]);
+});
+
+test('each call tells what the gateway has in all, although a call has only a part of its routes', async () => {
+  const { routes, link, clock, take } = openRoutes({ heldMax: 100_000, heldBytesMax: 10_000_000 });
+  link.routeTo = ({ key }) => ({
+    ...new ScriptedController().routeTo({ key }),
+    leaseId: key.name,
+  });
+  const found = await Promise.all(
+    Array.from({ length: 5_001 }, (_key, at) => take(`k${String(at)}`)),
+  );
+  for (const active of found) active.use(userOf(), clock);
+  await routes.sync();
+  const told = link.syncs.map(({ uses, ...rest }) => [uses.length, rest.connections, rest.routes]);
+  expect(told).toEqual([
+    [5_000, 5_001, 5_001],
+    [1, 5_001, 5_001],
   ]);
 });
 

@@ -8,6 +8,7 @@
 import http from 'node:http';
 import { LIMITS, type GatewayRoute, type GatewaySynced } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import type { GatewayBounds } from './config.ts';
 import { LinkDown, type ControllerLink, type SyncInput } from './controller-link.ts';
 import { Refusal, type RefusalCode } from './refusal.ts';
 
@@ -107,18 +108,12 @@ export class ActiveRoute {
   }
 }
 
-export interface RouteBounds {
-  readonly heldMax: number;
-  readonly heldBytesMax: number;
-  readonly holdMs: number;
-}
-
 interface RoutesDeps {
   readonly clock: TickingClock;
   readonly link: Pick<ControllerLink, 'route' | 'sync'>;
   readonly gatewayId: string;
   readonly version: string;
-  readonly bounds: RouteBounds;
+  readonly bounds: Pick<GatewayBounds, 'heldMax' | 'heldBytesMax' | 'holdMs'>;
   /** What is known of tokens. */
   readonly tokens: {
     readonly revision: string | undefined;
@@ -142,7 +137,8 @@ const LEFT_MS_MIN = 750;
 /** Between two tries when no controller answers, or when an answer came too late to be used. */
 const RETRY_MS = 200;
 
-export const SYNC_MS = 500;
+/** How often the controller is asked about all routes. */
+const SYNC_MS = 500;
 const SYNC_TIMEOUT_MS = 1_500;
 
 export class Routes {
@@ -159,7 +155,7 @@ export class Routes {
   #syncing: Promise<void> | undefined;
   #syncedAtMs: number | undefined;
   #cancelSync: () => void = () => undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   constructor(deps: RoutesDeps) {
     this.#deps = deps;
@@ -206,7 +202,7 @@ export class Routes {
     if (current !== undefined) return current;
     const release = this.#hold(keyOf(wanted), bytes);
     try {
-      return await this.#wait(wanted, signal);
+      return await this.#wait(wanted, AbortSignal.any([signal, this.#closing.signal]));
     } finally {
       release();
     }
@@ -236,19 +232,30 @@ export class Routes {
 
   async #wait(wanted: Wanted, signal: AbortSignal): Promise<ActiveRoute> {
     const untilMs = this.#clock.nowMs() + this.#deps.bounds.holdMs;
-    let down: unknown;
-    while (this.#clock.nowMs() < untilMs) {
-      try {
-        const active = await this.#within(this.#ask(wanted, untilMs), { untilMs, signal });
-        if (active.isValid(this.#clock.nowMs()) && isFor(active, wanted)) return active;
-      } catch (error) {
-        if (!(error instanceof LinkDown)) throw error;
-        down = error;
-      }
-      await this.#within(this.#pause(), { untilMs, signal });
+    /** Why the last question was not answered. */
+    let down: LinkDown | undefined;
+    for (;;) {
+      // Before the question: a failure of one that nobody waits for would end the process.
+      signal.throwIfAborted();
+      const asked = await this.#within(this.#askedOnce(wanted, untilMs), { untilMs, signal });
+      if (asked === 'over') break;
+      down = asked instanceof LinkDown ? asked : undefined;
+      const isUsable = !(asked instanceof LinkDown) && asked.isValid(this.#clock.nowMs());
+      if (isUsable && isFor(asked, wanted)) return asked;
+      if ((await this.#within(this.#pause(), { untilMs, signal })) === 'over') break;
     }
-    if (down === undefined) throw new Refusal('gateway.wait_over');
-    throw new Refusal('gateway.cut_off', { cause: down });
+    throw down === undefined
+      ? new Refusal('gateway.wait_over')
+      : new Refusal('gateway.cut_off', { cause: down });
+  }
+
+  async #askedOnce(wanted: Wanted, untilMs: number): Promise<ActiveRoute | LinkDown> {
+    try {
+      return await this.#ask(wanted, untilMs);
+    } catch (error) {
+      if (error instanceof LinkDown) return error;
+      throw error;
+    }
   }
 
   /** Joins a question that is under way, or asks. */
@@ -265,7 +272,6 @@ export class Routes {
     const { namespace, name, tag, grant, start } = wanted;
     const sentAtMs = this.#clock.nowMs();
     const route = await this.#deps.link.route({
-      gatewayId: this.#deps.gatewayId,
       key: { namespace, name, tag },
       ...(grant === undefined ? {} : { leaseId: grant }),
       ...(start === undefined ? {} : { start }),
@@ -294,7 +300,7 @@ export class Routes {
     }
     if (known !== undefined) this.#end(known, 'gateway.route_over');
     const active = new ActiveRoute(route, validUntilMs, nowMs);
-    if (!active.isValid(nowMs) || this.#isClosed) return active;
+    if (!active.isValid(nowMs) || this.#closing.signal.aborted) return active;
     this.#byKey.set(key, active);
     this.#prolong(active, validUntilMs, sentAtMs);
     return active;
@@ -326,17 +332,17 @@ export class Routes {
     active.end(code);
   }
 
-  /** Rejects when the signal aborts; resolves as the work does, and no later than then. */
+  /** Resolves as the work does, or at its time; rejects when the signal aborts. */
   async #within<Result>(
     work: Promise<Result>,
     { untilMs, signal }: { untilMs: number; signal: AbortSignal },
-  ): Promise<Result> {
-    signal.throwIfAborted();
+  ): Promise<Result | 'over'> {
     let stop = (): void => undefined;
-    const end = new Promise<never>((_resolve, reject) => {
+    const end = new Promise<'over'>((resolve, reject) => {
       const onAbort = (): void => reject(signal.reason as Error);
+      if (signal.aborted) onAbort();
       signal.addEventListener('abort', onAbort, { once: true });
-      const cancel = this.#clock.at(untilMs, () => reject(new Refusal('gateway.wait_over')));
+      const cancel = this.#clock.at(untilMs, () => resolve('over'));
       stop = () => {
         signal.removeEventListener('abort', onAbort);
         cancel();
@@ -360,7 +366,7 @@ export class Routes {
   /** Begins to keep routes valid, and tokens known. */
   start(): void {
     const next = (): void => {
-      if (this.#isClosed) return;
+      if (this.#closing.signal.aborted) return;
       const sentAtMs = this.#clock.nowMs();
       void this.sync().finally(() => {
         // After a question that took long, the next one follows at once.
@@ -380,11 +386,13 @@ export class Routes {
 
   async #sync(): Promise<void> {
     const routes = this.#dropUnused();
+    const connections = routes.reduce((sum, active) => sum + active.connections, 0);
+    const total = { connections, routes: routes.length };
     let at = 0;
     try {
       do {
         const part = routes.slice(at, at + LIMITS.gatewayUsesPerCallMax);
-        await this.#syncPart(part);
+        await this.#syncPart(part, total);
         at += LIMITS.gatewayUsesPerCallMax;
       } while (at < routes.length);
       this.#deps.onSync?.();
@@ -406,7 +414,10 @@ export class Routes {
     return [...this.#byKey.values()];
   }
 
-  async #syncPart(routes: readonly ActiveRoute[]): Promise<void> {
+  async #syncPart(
+    routes: readonly ActiveRoute[],
+    total: Pick<SyncInput, 'connections' | 'routes'>,
+  ): Promise<void> {
     const { link, tokens, gatewayId, version } = this.#deps;
     const sentAtMs = this.#clock.nowMs();
     const told = routes.map((active) => active.requests);
@@ -415,6 +426,7 @@ export class Routes {
       {
         gatewayId,
         version,
+        ...total,
         ...(revision === undefined ? {} : { revision }),
         uses: routes.map((active) => useOf(active, sentAtMs)),
       },
@@ -435,9 +447,9 @@ export class Routes {
     }
   }
 
-  /** Ends all routes and what uses them. Nothing is asked any more. */
+  /** Ends all routes, what uses them, and what is held. Nothing is asked any more. */
   close(code: RefusalCode): void {
-    this.#isClosed = true;
+    this.#closing.abort(new Refusal(code));
     this.#cancelSync();
     for (const active of [...this.#byKey.values()]) this.#end(active, code);
   }

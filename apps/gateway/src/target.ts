@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { nameProblem, namespaceProblem } from '@leasehold/keys-core';
+import { ROOT_NAMESPACE } from '@leasehold/keys-core/gateway-addresses';
 import { Refusal } from './refusal.ts';
 
 export type Target =
@@ -36,9 +37,6 @@ export interface ServedHosts {
   /** What follows the id of a key, with its first dot. */
   readonly keys: string | null;
 }
-
-/** As `keyPrefix` writes it. */
-const ROOT_NAMESPACE = '_';
 
 /** A path: it begins with a slash, and has neither `#` nor `\\` nor what is not printable ASCII. */
 const ORIGIN_FORM = /^\/[\x21\x22\x24-\x5b\x5d-\x7e]*$/u;

@@ -2,33 +2,24 @@
  * Who may reach a key. A token is signed, so the gateway verifies it without a question; that its time is over or that
  * it was revoked is looked at with each request, by what the controller said last.
  */
-import {
-  LIMITS,
-  type GatewayKey,
-  type GatewayRevocation,
-  type GatewayTokenClaims,
-} from '@leasehold/keys-core';
+import type { GatewayRevocation, GatewaySynced, GatewayTokenClaims } from '@leasehold/keys-core';
 import {
   importGatewayKeys,
   isRevoked,
+  kidOf,
+  millisecondsOf,
   verifyGatewayToken,
   type GatewayKeys,
+  type GatewayTokenProblem,
 } from '@leasehold/keys-core/gateway-tokens';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
-import { decodeProtectedHeader } from 'jose';
 import { Refusal, type RefusalCode } from './refusal.ts';
 
 /** Verified tokens that are kept: a browser sends one with each request of a page. */
 const VERIFIED_MAX = 10_000;
 
-/** What a controller says about tokens, and when it was asked. */
-export interface TokenNews {
-  readonly keys: readonly GatewayKey[];
-  readonly revocations: readonly GatewayRevocation[] | null;
-  readonly revision: string;
-  /** The database's clock when it answered. */
-  readonly asOf: number;
-}
+/** Why a token is refused, for who runs the gateway: its client is told less. */
+export type TokenProblem = GatewayTokenProblem | 'revoked';
 
 /** A token whose signature is right. */
 export class VerifiedToken {
@@ -49,6 +40,7 @@ export class VerifiedToken {
 /** Verifies tokens. Knows no key before its first {@link Tokens.learn}. */
 export class Tokens {
   readonly #clock: Pick<TickingClock, 'nowMs'>;
+  readonly #onRefused: (reason: TokenProblem) => void;
   #keys: GatewayKeys = new Map();
   /** What the keys were made of. */
   #keyTexts = '';
@@ -58,8 +50,9 @@ export class Tokens {
   /** What is added to this machine's clock to get an upper bound of the database's. */
   #aheadMs: number | undefined;
 
-  constructor(clock: Pick<TickingClock, 'nowMs'>) {
+  constructor(clock: Pick<TickingClock, 'nowMs'>, onRefused: (reason: TokenProblem) => void) {
     this.#clock = clock;
+    this.#onRefused = onRefused;
   }
 
   /** The revision of the revocations that are known. */
@@ -73,7 +66,10 @@ export class Tokens {
   }
 
   /** @param sentAtMs when the question was sent: the database was read later. */
-  async learn({ keys, revocations, revision, asOf }: TokenNews, sentAtMs: number): Promise<void> {
+  async learn(
+    { keys, revocations, revision, asOf }: Omit<GatewaySynced, 'routes'>,
+    sentAtMs: number,
+  ): Promise<void> {
     const texts = keys.map(({ kid, x }) => `${kid} ${x}`).join();
     if (texts !== this.#keyTexts) {
       this.#keys = await importGatewayKeys(keys);
@@ -96,15 +92,17 @@ export class Tokens {
   async verify(token: string): Promise<VerifiedToken> {
     const verified = this.#verified.get(token) ?? (await this.#read(token));
     const problem = this.problemOf(verified);
-    if (problem !== undefined) throw new Refusal(problem);
-    return verified;
+    if (problem === undefined) return verified;
+    if (problem === 'gateway.token_expired') this.#onRefused('expired');
+    if (problem === 'gateway.token_revoked') this.#onRefused('revoked');
+    throw new Refusal(problem);
   }
 
   /** Why a token is not in force now; undefined while it is. */
   problemOf(token: VerifiedToken): RefusalCode | undefined {
     if (!this.#keys.has(token.kid)) return 'gateway.token_invalid';
     if (this.#aheadMs === undefined) return 'gateway.cut_off';
-    if (this.#databaseMs() >= Math.round(token.claims.exp * 1_000)) return 'gateway.token_expired';
+    if (this.#databaseMs() >= millisecondsOf(token.claims.exp)) return 'gateway.token_expired';
     if (token.revision !== this.#revision) this.#lookUp(token);
     return token.isRevoked ? 'gateway.token_revoked' : undefined;
   }
@@ -123,9 +121,10 @@ export class Tokens {
     const kid = kidOf(token);
     const nowMs = this.#databaseMs();
     const verified = await verifyGatewayToken(token, { keys: this.#keys, nowMs });
+    const reason = verified.outcome === 'refused' ? verified.reason : undefined;
     if (verified.outcome === 'refused' || kid === undefined) {
-      const isOver = verified.outcome === 'refused' && verified.reason === 'expired';
-      throw new Refusal(isOver ? 'gateway.token_expired' : 'gateway.token_invalid');
+      this.#onRefused(reason ?? 'malformed');
+      throw new Refusal(reason === 'expired' ? 'gateway.token_expired' : 'gateway.token_invalid');
     }
     const read = new VerifiedToken(token, kid, verified.claims);
     this.#keep(read);
@@ -144,15 +143,5 @@ export class Tokens {
   #lookUp(token: VerifiedToken): void {
     token.isRevoked = this.#revocations.some((revocation) => isRevoked(token.claims, revocation));
     token.revision = this.#revision ?? '';
-  }
-}
-
-function kidOf(token: string): string | undefined {
-  if (token.length > LIMITS.gatewayTokenBytesMax) return undefined;
-  try {
-    const { kid } = decodeProtectedHeader(token);
-    return typeof kid === 'string' ? kid : undefined;
-  } catch {
-    return undefined;
   }
 }

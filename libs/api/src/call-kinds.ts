@@ -149,7 +149,7 @@ function endOfText(json: string, start: number): number {
 }
 
 // What one datacenter may ask another to carry out for its callers: everything that takes a
-// `datacenter`, and nothing else. Connects and immediate moves have procedures of their own.
+// `datacenter`, and what a controller sends on by itself. Connects and immediate moves have procedures of their own.
 
 /** Procedures that change nothing, and are answered at once. */
 const READS: ReadonlySet<string> = new Set([
@@ -197,6 +197,9 @@ const ACTS: ReadonlySet<string> = new Set([
   ...['drain', 'undrain', 'markLost', 'remove'].map((name) => `drones.${name}`),
   'backends.terminate',
   'holdOff.end',
+  // By controllers themselves: a token is handed over, a revocation is for all datacenters.
+  'gateway.sign',
+  'gateway.revoke',
   'reservations.requestMove',
   'reservations.cancelMove',
 ]);

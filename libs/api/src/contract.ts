@@ -18,7 +18,11 @@ export {
   reportInputSchema,
   sessionInputSchema,
 } from './contract/fleet.ts';
-export { gatewayRouteInputSchema, gatewaySyncInputSchema } from './contract/gateway.ts';
+export {
+  gatewayHandOverInputSchema,
+  gatewayRouteInputSchema,
+  gatewaySyncInputSchema,
+} from './contract/gateway.ts';
 export { connectInputSchema, keyListInputSchema, keyRenewInputSchema } from './contract/keys.ts';
 export {
   acquireInputSchema,

@@ -94,6 +94,7 @@ const CONTRACT: Record<string, Role> = {
   'gateway.revoke': 'client',
   'gateway.rotate': 'admin',
   'gateway.route': 'gateway',
+  'gateway.handOver': 'gateway',
   'gateway.sync': 'gateway',
   'gateway.list': 'viewer',
   'tokens.create': 'admin',

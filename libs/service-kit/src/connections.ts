@@ -341,6 +341,6 @@ export function networkOf(address: string): string {
 }
 
 /** An IPv4 address stays one, also where a socket for both kinds shows it as IPv6. */
-function withoutMapping(address: string): string {
+export function withoutMapping(address: string): string {
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
 }

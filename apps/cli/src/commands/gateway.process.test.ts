@@ -14,8 +14,9 @@ afterAll(() => cli.close());
 test('gateways are listed, and access is ended', async () => {
   expect(await cli.run('gateway', 'ls')).toMatchObject({
     exitCode: 0,
-    stdout: 'No gateway reports. At https://rooms.example.com.\n',
+    stdout: 'No gateway reports.\n\nAt https://rooms.example.com.\n',
   });
+  expect((await cli.run('doctor')).stdout).toMatch(/WRONG {2}gateway +none reports/u);
   expect(await cli.run('gateway', 'revoke', '--reason', 'x')).toMatchObject({ exitCode: 2 });
   const revoked = await cli.run('gateway', 'revoke', '--user', 'ada', '--reason', 'left');
   expect(revoked).toMatchObject({ exitCode: 0, stderr: '' });

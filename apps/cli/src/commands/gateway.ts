@@ -4,6 +4,8 @@ import type { Cli } from '../cli.ts';
 import type { GatewayView } from '../controller-api.ts';
 import { usageFailure } from '../failures.ts';
 import {
+  missingText,
+  pageText,
   requireConfirmation,
   type ConfirmedOptions,
   withConfirmation,
@@ -29,6 +31,7 @@ const COLUMNS: readonly Column<GatewayView>[] = [
   { head: 'gateway', text: ({ gatewayId }) => gatewayId },
   { head: 'state', text: ({ isAlive }) => (isAlive ? 'alive' : 'silent') },
   { head: 'connections', text: ({ connections }) => String(connections), align: 'right' },
+  { head: 'routes', text: ({ routes }) => String(routes), align: 'right' },
   { head: 'requests', text: ({ requests }) => String(requests), align: 'right' },
   { head: 'version', text: ({ version }) => printable(version) },
   { head: 'seen', text: ({ seenAt }) => seenAt },
@@ -36,10 +39,18 @@ const COLUMNS: readonly Column<GatewayView>[] = [
 
 function addLs(cli: Cli, parent: Command): void {
   cli.leaf(parent, 'ls', 'List the gateways that report').action(async () => {
-    const page = await cli.client().gateway.list.query();
-    const { url } = page;
+    const answer = await cli.client().gateway.list.query();
+    const { url } = answer;
     const where = url === null ? 'The controllers know no address of one.' : `At ${url}.`;
-    cli.showPage({ ...page, nextCursor: null }, `No gateway reports. ${where}`, COLUMNS);
+    const page = { ...answer, nextCursor: null };
+    cli.show(page, () => {
+      const rows = pageText(page, {
+        empty: 'No gateway reports.',
+        columns: COLUMNS,
+        format: 'table',
+      });
+      return `${rows}\n\n${where}`;
+    });
   });
 }
 
@@ -69,7 +80,8 @@ function addRevoke(cli: Cli, parent: Command): void {
       const answer = await cli.client().gateway.revoke.mutate(input);
       cli.show(
         answer,
-        () => `Access that was given until ${answer.revokedAt} has ended, within a second.`,
+        () =>
+          `Access that was given until ${answer.revokedAt} has ended, within a second.${missingText(answer.unreachable)}`,
       );
     });
 }

@@ -242,7 +242,7 @@ export function addDoctor(cli: Cli, parent: Command): void {
     .leaf(
       parent,
       'doctor',
-      'Check the configuration, the database, the clock, etcd, the controller, the other datacenters, the drones, the console',
+      'Check the configuration, the database, the clock, etcd, the controller, the other datacenters, the drones, the gateways, the console',
     )
     .action(async () => {
       const { examine } = await import('../doctor/examine.ts');

@@ -1,6 +1,14 @@
 import { NOTHING_MISSING } from '@leasehold/keys-core';
-import { describe, expect, test } from 'vitest';
-import { engineFindings, isolationFindings } from './controller-check.ts';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  engineFindings,
+  gatewayAddressFinding,
+  isolationFindings,
+  reportFindings,
+} from './controller-check.ts';
 
 const drone = { droneId: 'drone-1', status: 'ready' } as const;
 const full = {
@@ -75,5 +83,53 @@ describe('the doctor on the container engine of a drone', () => {
 
   test.each(['lost', 'stopped'] as const)('reports nothing about a drone that is %s', (status) => {
     expect(engineFindings({ ...offering, status, engine: { problem: 'x' } })).toEqual([]);
+  });
+});
+
+describe('the doctor on gateways', () => {
+  const url = 'https://rooms.example.com';
+  const asOf = '2026-11-28T12:00:10.000Z';
+  const gateway = {
+    gatewayId: 'gw-1',
+    version: '0.1.0',
+    connections: 7,
+    routes: 3,
+    requests: 100,
+    isAlive: true,
+    startedAt: '2026-11-28T12:00:00.000Z',
+    seenAt: '2026-11-28T12:00:09.000Z',
+  };
+
+  /** The address of a server that answers everything so. */
+  async function answering(status: number, body: string): Promise<string> {
+    const server = http.createServer((_request, response) => response.writeHead(status).end(body));
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  }
+
+  test('reports each that reports, and notes each that is silent', () => {
+    const silent = { ...gateway, gatewayId: 'gw-2', isAlive: false };
+    expect(reportFindings({ url, items: [gateway, silent], asOf })).toMatchObject([
+      { subject: 'gateway gw-1', state: 'well' },
+      { subject: 'gateway gw-2', state: 'unsure' },
+    ]);
+  });
+
+  test('reports it as wrong when none reports although there is an address, and nothing without one', () => {
+    expect(reportFindings({ url, items: [], asOf })).toMatchObject([{ state: 'wrong' }]);
+    expect(reportFindings({ url: null, items: [], asOf })).toMatchObject([{ state: 'skipped' }]);
+  });
+
+  test('tells an address that leads to a gateway from one that leads elsewhere, or nowhere', async () => {
+    const well = await answering(401, '{"error":{"code":"gateway.token_required"}}');
+    const other = await answering(200, '<h1>Welcome</h1>');
+    const states = [well, other, 'http://127.0.0.1:1'].map(gatewayAddressFinding);
+    expect((await Promise.all(states)).map(({ state }) => state)).toEqual([
+      'well',
+      'wrong',
+      'wrong',
+    ]);
   });
 });

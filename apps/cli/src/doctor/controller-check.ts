@@ -2,7 +2,7 @@ import type { ClockJumpView } from '@leasehold/api/contract';
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { isFullyIsolated } from '@leasehold/keys-core';
 import type { Access } from '../contexts.ts';
-import type { DroneView } from '../controller-api.ts';
+import type { DroneView, GatewaysView } from '../controller-api.ts';
 import { failureOf } from '../failures.ts';
 import { holdOffText } from '../output/grant-text.ts';
 import { agoText, durationText, printable } from '../output/text.ts';
@@ -26,6 +26,7 @@ export async function examineController({ urls, token, from }: Access): Promise<
       ...(await holdOffFindings(api)),
       ...(await clockFindings(api)),
       ...drones,
+      ...(await gatewayFindings(api)),
       ...(await peerFindings(api)),
     ];
   } finally {
@@ -123,6 +124,56 @@ async function droneFindings(api: ControllerApi, tokenFrom: string): Promise<Fin
         )
       : well('programs', [...offered].sort().join(', ')),
   ];
+}
+
+async function gatewayFindings(api: ControllerApi): Promise<Finding[]> {
+  const gateways = await api.gateway.list.query();
+  const { url } = gateways;
+  return [...reportFindings(gateways), ...(url === null ? [] : [await gatewayAddressFinding(url)])];
+}
+
+/** One that reports has the keys of tokens and the clock of the database from the answer. */
+export function reportFindings({ url, items, asOf }: GatewaysView): Finding[] {
+  const alive = items.filter(({ isAlive }) => isAlive);
+  if (alive.length === 0 && url !== null) {
+    return [
+      wrong(
+        'gateway',
+        'none reports',
+        'Start one: `leasehold gateway run`. Its log has the reason.',
+      ),
+    ];
+  }
+  if (items.length === 0) return [skipped('gateway', 'the controllers know no address of one')];
+  return items.map(({ gatewayId, isAlive, seenAt, connections, routes }) => {
+    const subject = `gateway ${printable(gatewayId)}`;
+    const text = `last report ${agoText(seenAt, asOf)}`;
+    return isAlive
+      ? well(subject, `${text}; ${String(connections)} connections, ${String(routes)} routes`)
+      : unsure(subject, text, 'If it should run: look at its log. It is forgotten after a day.');
+  });
+}
+
+/** What a gateway alone answers to a request without a token. */
+const GATEWAY_ANSWER = '"gateway.token_required"';
+
+/** Whether the address that browsers use leads to a gateway. */
+export async function gatewayAddressFinding(url: string): Promise<Finding> {
+  const subject = 'gateway address';
+  const advice =
+    'Compare LEASEHOLD_GATEWAY_URL of the controllers and of the gateway, and what is in front of it.';
+  try {
+    const response = await fetch(`${url}/k/_/doctor/`, {
+      signal: AbortSignal.timeout(READY_TIMEOUT_MS),
+      redirect: 'manual',
+    });
+    const isGateway = (await response.text()).includes(GATEWAY_ANSWER);
+    return isGateway
+      ? well(subject, `${url} leads to a gateway`)
+      : wrong(subject, `${url} answers, but not as a gateway (${String(response.status)})`, advice);
+  } catch (error) {
+    return wrong(subject, failureOf(error, { urls: [url] }).message, advice);
+  }
 }
 
 /** The other datacenters and their store, as the controller sees them. */

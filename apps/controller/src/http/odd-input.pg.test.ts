@@ -20,7 +20,7 @@ const OF_DRONES = [
   'drones.answer',
 ];
 
-const OF_GATEWAYS = ['gateway.route', 'gateway.sync'];
+const OF_GATEWAYS = ['gateway.route', 'gateway.handOver', 'gateway.sync'];
 
 async function socketsOf(on: TestController) {
   const open = async (made: Promise<{ secret: string }>): Promise<RawSocket> =>

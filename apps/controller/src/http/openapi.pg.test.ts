@@ -22,7 +22,7 @@ const OF_DRONES = new Set([
   'drones.answer',
 ]);
 const GATEWAY = { url: 'https://rooms.example.com', hosts: null };
-const OF_GATEWAYS = new Set(['gateway.route', 'gateway.sync']);
+const OF_GATEWAYS = new Set(['gateway.route', 'gateway.handOver', 'gateway.sync']);
 const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' : 'get');
 
 /** A secret whose caller may call the procedure. */
@@ -115,8 +115,8 @@ function fullInputs(
     ['environments.unfreeze', { freezeId, reason: 'why' }],
     ...['declared', 'contention', 'tree'].map((name) => [`leases.${name}`, {}] as const),
     ...['resolve', 'get'].map((name) => [`reservations.${name}`, resolved] as const),
-    ['gateway.route', { gatewayId: 'g1', key: named }],
-    ['gateway.sync', { gatewayId: 'g1', version: '1', uses: [] }],
+    ['gateway.route', { key: named }],
+    ['gateway.sync', { gatewayId: 'g1', version: '1', connections: 0, routes: 0, uses: [] }],
     ['backends.get', { backendId }],
     ['tokens.get', { tokenId }],
     ['bulk.get', { bulkId }],

@@ -81,6 +81,7 @@ export async function openTestDatacenters(
       ...(databaseUrl === undefined ? {} : { databaseUrl }),
       port: ports.get(name) ?? 0,
       datacenter: name,
+      gateway: { url: `https://${name}.example.com`, hosts: null },
       datacenters: { ...ALONE, peers: peersOf(name), etcd: { endpoints: etcd.endpoints } },
     });
     opened.set(name, controller);

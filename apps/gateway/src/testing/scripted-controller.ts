@@ -5,7 +5,7 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { GatewayRevocation, GatewayRoute, GatewayTokenClaims } from '@leasehold/keys-core';
 import { importJWK, SignJWT } from 'jose';
-import type { ControllerLink, RouteInput, SyncInput } from '../controller-link.ts';
+import type { ControllerLink, HandOverInput, RouteInput, SyncInput } from '../controller-link.ts';
 
 /** A pair of keys that tokens are signed and verified with. */
 export interface TestKey {
@@ -73,14 +73,9 @@ export class ScriptedController implements ControllerLink {
       key: { namespace: key.namespace ?? '', name: key.name, tag: key.tag ?? '' },
       leaseId: this.leaseId,
       fencingToken: String(this.fencingToken),
-      backendId: 'backend-1',
-      droneId: 'drone-1',
       program: 'room',
-      status: 'ready',
       address: this.address,
-      datacenter: 'local',
       validForMs: this.validForMs,
-      asOf: Date.now(),
     };
   }
 
@@ -91,6 +86,10 @@ export class ScriptedController implements ControllerLink {
   route(input: RouteInput): Promise<GatewayRoute> {
     this.questions.push(input);
     return this.answerRoute(input);
+  }
+
+  handOver(input: HandOverInput): ReturnType<ControllerLink['handOver']> {
+    return Promise.resolve({ url: `https://${input.datacenter}.example.com/t/handed.over.token/` });
   }
 
   async sync(input: SyncInput): ReturnType<ControllerLink['sync']> {

@@ -3,32 +3,39 @@ import { z } from 'zod';
 import { LIMITS } from '@leasehold/keys-core';
 import {
   idSchema,
+  datacenterSchema,
   leaseIdSchema,
   nameSchema,
   namespaceSchema,
   reasonSchema,
-  tagSchema,
   textSchema,
 } from './common.ts';
-import { accessSchema, spawnSchema, userSchema } from './keys.ts';
-
-const keySchema = z.strictObject({
-  name: nameSchema,
-  namespace: namespaceSchema.default(''),
-  tag: tagSchema.default(''),
-});
+import { accessSchema, keyConfigSchema, spawnSchema, userSchema } from './keys.ts';
 
 export const gatewaySignInputSchema = z
   .strictObject({
-    key: keySchema,
+    key: keyConfigSchema,
     access: accessSchema,
     /** What a request may start, with `mayStart`. */
     spawn: spawnSchema.optional(),
+    /** The grant that the key must have, with `grantOnly`. */
+    leaseId: leaseIdSchema.optional(),
   })
   .refine(({ access, spawn }) => access.mayStart === (spawn !== undefined), {
     message: 'must be given with access.mayStart, and only then',
     path: ['spawn'],
+  })
+  .refine(({ access, leaseId }) => access.grantOnly || leaseId === undefined, {
+    message: 'must be given with access.grantOnly only',
+    path: ['leaseId'],
   });
+
+/** A token for the gateway of another datacenter, in place of one that is in force here. */
+export const gatewayHandOverInputSchema = z.strictObject({
+  token: textSchema({ bytesMin: 1, bytesMax: LIMITS.gatewayTokenBytesMax }),
+  /** Where its key lives. */
+  datacenter: datacenterSchema,
+});
 
 export const gatewayRevokeInputSchema = z
   .strictObject({
@@ -45,8 +52,7 @@ export const gatewayRevokeInputSchema = z
   );
 
 export const gatewayRouteInputSchema = z.strictObject({
-  gatewayId: idSchema,
-  key: keySchema,
+  key: keyConfigSchema,
   /** Only this grant. */
   leaseId: leaseIdSchema.optional(),
   /** What may be started, as a token names it. */
@@ -73,6 +79,9 @@ export const gatewaySyncInputSchema = z.strictObject({
   version: textSchema({ bytesMin: 1, bytesMax: 64 }),
   /** The revision of the revocations that the gateway has; left out by one that has none. */
   revision: textSchema({ bytesMin: 1, bytesMax: 64 }).optional(),
+  /** Of all its routes: what does not fit into one call is sent in several. */
+  connections: countSchema,
+  routes: countSchema,
   uses: z
     .array(
       z.strictObject({

@@ -5,15 +5,18 @@ import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { z } from 'zod';
 import { assertMayHold, assertMayStart } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { asOf, type ApiServices } from '../context.ts';
+import { asOf, type ApiServices, type UnreachableDatacenter } from '../context.ts';
 import {
+  gatewayHandOverInputSchema,
   gatewayRevokeInputSchema,
   gatewayRotateInputSchema,
   gatewayRouteInputSchema,
   gatewaySignInputSchema,
   gatewaySyncInputSchema,
 } from '../contract/gateway.ts';
-import type { CalledContext } from '../forwarding/elsewhere.ts';
+import { describeError } from '../error-map.ts';
+import { askedOf } from '../forwarding/across-datacenters.ts';
+import { inputElsewhere, sendOn, type CalledContext } from '../forwarding/elsewhere.ts';
 import {
   adminProcedure,
   clientProcedure,
@@ -44,7 +47,7 @@ export const gatewayRouter = router({
         reason,
         detail: { ...detail, face },
       });
-      return { revocationId: id, revokedAt };
+      return { revocationId: id, revokedAt, unreachable: await revokedElsewhere(ctx) };
     }),
 
   rotate: adminProcedure
@@ -80,6 +83,10 @@ export const gatewayRouter = router({
       }
     }),
 
+  handOver: gatewayProcedure
+    .input(bounded(gatewayHandOverInputSchema))
+    .mutation(({ ctx, input }) => handedOver(ctx, input)),
+
   /** Its uses are counted as renewals are: apart from everything else. */
   sync: gatewayProcedure.input(bounded(gatewaySyncInputSchema)).mutation(({ ctx, input }) => {
     ctx.use?.countItems(input.uses.length, 'urgent');
@@ -94,16 +101,58 @@ export const gatewayRouter = router({
   ),
 });
 
-/** A token for what was asked. @throws {LeaseError} `gateway.not_configured`; `key.unheld` with `grantOnly`. */
+/**
+ * Revokes in all other datacenters too: a token that was handed over is one of theirs. @returns those that did not
+ * answer, where it must be done again.
+ */
+async function revokedElsewhere(ctx: CalledContext): Promise<UnreachableDatacenter[]> {
+  const input = await inputElsewhere(ctx);
+  const others = ctx.isForwarded ? [] : ctx.services.datacenters.peers;
+  const asked = others.map(async (datacenter): Promise<UnreachableDatacenter[]> => {
+    try {
+      const one = await askedOf(ctx, datacenter, input);
+      return one.outcome === 'unreachable' ? [one.unreachable] : [];
+    } catch (error) {
+      // Here it is done: a refusal there, as of a version that knows no gateways, must not hide that.
+      return [{ datacenter, since: null, code: describeError(error).leaseholdCode }];
+    }
+  });
+  return (await Promise.all(asked)).flat();
+}
+
+/** Where a token opens its key in the datacenter that the key lives in: with a token of that datacenter. */
+async function handedOver(
+  ctx: CalledContext,
+  { token, datacenter }: z.output<typeof gatewayHandOverInputSchema>,
+): Promise<Pick<SignedUrl, 'url'>> {
+  const { key, access, leaseId, spawn } = await ctx.services.gateway.read(token);
+  const input = {
+    key,
+    access: { ...access, mayStart: spawn !== undefined, grantOnly: leaseId !== undefined },
+    spawn,
+    leaseId,
+  };
+  // The token is the right to it, as it is where it was made: a gateway by itself may sign nothing.
+  const signer = { ...ctx.access, role: 'client', namespaces: null, programs: null } as const;
+  const asked = { ...ctx, procedure: 'gateway.sign', access: signer };
+  const { url } = (await sendOn(asked, datacenter, { input })) as SignedUrl;
+  return { url };
+}
+
+/**
+ * A token for what was asked. @throws {LeaseError} `gateway.not_configured`; `key.unheld` and `gateway.grant_over` with
+ * `grantOnly`.
+ */
 async function signed(
   { services, caller, signal }: CalledContext,
-  { key, access, spawn }: z.output<typeof gatewaySignInputSchema>,
+  { key, access, spawn, leaseId: wanted }: z.output<typeof gatewaySignInputSchema>,
 ): Promise<SignedUrl> {
   assertGateway(services);
   const asked = { key, waitMs: 0, waitFor: 'granted' } as const;
   const leaseId = access.grantOnly
     ? (await services.reservations.connect(asked, caller, signal)).leaseId
     : undefined;
+  if (wanted !== undefined && wanted !== leaseId) throw new LeaseError('gateway.grant_over');
   return signedFor(services, { key, access, spawn, leaseId });
 }
 

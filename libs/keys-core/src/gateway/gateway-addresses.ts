@@ -10,7 +10,8 @@ export interface GatewayAddresses {
   readonly hosts: string | null;
 }
 
-const ROOT_NAMESPACE = '_';
+/** Stands for the root namespace in a path. */
+export const ROOT_NAMESPACE = '_';
 
 /** The path under which a key is reached: both names are percent-encoded, so neither has a slash. */
 export function keyPrefix({ namespace, name }: Named): string {

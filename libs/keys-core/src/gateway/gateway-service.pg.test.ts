@@ -58,7 +58,14 @@ const route = (on: Gateways, change: Partial<Parameters<GatewayService['route']>
   on.gateway.route({ key: keyNamed('demo'), waitMs: 0, ...change }, GATEWAY, UNENDING);
 
 const sync = (on: Gateways, change: Partial<Parameters<GatewayService['sync']>[0]> = {}) =>
-  on.gateway.sync({ gatewayId: 'gw-1', version: '1', uses: [], ...change });
+  on.gateway.sync({
+    gatewayId: 'gw-1',
+    version: '1',
+    connections: 0,
+    routes: 0,
+    uses: [],
+    ...change,
+  });
 
 const useOf = (leaseId: string, change: object = {}) => ({
   leaseId,
@@ -104,6 +111,27 @@ describe('tokens', () => {
     expect(claims).not.toHaveProperty('start');
     expect(Date.parse(expiresAt)).toBe(Math.round((claims?.exp ?? 0) * 1_000));
     expect((claims?.exp ?? 0) - (claims?.iat ?? 0)).toBeCloseTo(60, 2);
+  });
+
+  test('what a token was made for is read again while it is in force, with the rest of its time', async () => {
+    const on = await openGateways();
+    const input = {
+      key: { name: 'demo', namespace: 'team', tag: 't' },
+      access: accessOf({ claims: { role: 'editor' } }),
+      spawn: ROOM,
+    };
+    const { token } = await on.gateway.sign(input);
+
+    const { access, ...read } = await on.gateway.read(token);
+
+    expect(read).toEqual({ key: input.key, spawn: ROOM, leaseId: undefined });
+    expect(access).toMatchObject({ user: 'ada', claims: { role: 'editor' } });
+    expect(access.expiresInSeconds).toBeGreaterThan(50);
+    expect(access.expiresInSeconds).toBeLessThanOrEqual(60);
+    const refused = { code: 'request.invalid', details: { field: 'token' } };
+    await expect(on.gateway.read(`${token.slice(0, -8)}AAAAAAAA`)).rejects.toMatchObject(refused);
+    await on.gateway.revoke({ namespace: '', user: 'ada', reason: 'left' }, OPERATOR);
+    await expect(on.gateway.read(token)).rejects.toMatchObject(refused);
   });
 
   test('of two controllers that sign the first tokens at once, one makes the key', async () => {
@@ -258,21 +286,17 @@ describe('tokens', () => {
 describe('routes', () => {
   test('a route leads to the backend, for the time that no other grant can exist', async () => {
     const on = await openGateways();
-    const { drone, found } = await aReadyKey(on);
+    const { found } = await aReadyKey(on);
 
     const { route: to, spawned } = await route(on);
 
-    const { leaseId, fencingToken, backendId } = found;
+    const { leaseId, fencingToken } = found;
     expect(to).toMatchObject({
       key: keyNamed('demo'),
       leaseId,
       fencingToken,
-      backendId,
-      droneId: drone.droneId,
       program: 'room',
-      status: 'ready',
       address: ADDRESS,
-      datacenter: 'local',
     });
     expect(spawned).toBe(false);
     const longestMs = KEY_LADDERS.standard.ttlMs / toleratedClockRatio(KEY_LADDERS.standard);
@@ -307,7 +331,7 @@ describe('routes', () => {
 
     const answer = await asked;
     expect(answer.spawned).toBe(true);
-    expect(answer.route).toMatchObject({ backendId: spawned, address: ADDRESS });
+    expect(answer.route).toMatchObject({ program: 'room', address: ADDRESS });
     expect(answer.route.validForMs).toBeGreaterThan(0);
   });
 
@@ -340,7 +364,7 @@ describe('routes', () => {
     });
     const { found } = await aReadyKey(on, 'demo', drone);
 
-    expect((await route(on, { start: 'unknown' })).route.backendId).toBe(found.backendId);
+    expect((await route(on, { start: 'unknown' })).route.leaseId).toBe(found.leaseId);
   });
 
   test('a token for one grant leads to that grant alone, and starts no other', async () => {
@@ -462,13 +486,17 @@ describe('a sync', () => {
     const { found } = await aReadyKey(on);
     const lies = Array.from({ length: 100 }, () => useOf(randomUUID(), { connections: 1_000 }));
 
-    await sync(on, { uses: [...lies, useOf(found.leaseId), useOf(found.leaseId)] });
+    await sync(on, {
+      connections: 7,
+      routes: 6_000,
+      uses: [...lies, useOf(found.leaseId), useOf(found.leaseId)],
+    });
 
     const rows = await on.store.general.$queryRaw<unknown[]>`
       select lease_id as "leaseId", connections::int, requests::int from gateway_use`;
     expect(rows).toEqual([{ leaseId: found.leaseId, connections: 1, requests: 1 }]);
     expect(await on.gateway.list()).toMatchObject([
-      { gatewayId: 'gw-1', connections: 1, requests: 1, isAlive: true },
+      { gatewayId: 'gw-1', connections: 7, routes: 6_000, requests: 1, isAlive: true },
     ]);
   });
 

@@ -22,14 +22,17 @@ import {
   type UsedBackend,
   waitUntilReady,
 } from '../keys/index.ts';
-import { readClock } from '../postgres/records.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoDates, isoOf } from '../postgres/sql.ts';
 import {
   type GatewaySigningKey,
+  importGatewayKeys,
   importSigningKey,
+  isRevoked,
+  millisecondsOf,
   signGatewayToken,
   type SigningKey,
+  verifyGatewayToken,
 } from './gateway-tokens.ts';
 import {
   addFirstKey,
@@ -91,6 +94,9 @@ export interface SyncInput {
   readonly gatewayId: string;
   readonly version: string;
   readonly revision?: string | undefined;
+  /** Of all its routes, however many of them are among the uses. */
+  readonly connections: number;
+  readonly routes: number;
   readonly uses: readonly GatewayUse[];
 }
 
@@ -105,6 +111,11 @@ export interface GatewayService {
   /** Makes a token. What it may start is kept for as long as it is in force. */
   sign(input: SignInput): Promise<SignedToken>;
   /**
+   * What a token was made for, with what is left of its time. @throws {LeaseError} `request.invalid` when it is not in
+   * force, or for less than a second.
+   */
+  read(token: string): Promise<SignInput>;
+  /**
    * Refuses all tokens that were issued up to now and have all that is given: each gateway once it has asked for
    * news. @throws {LeaseError} `gateway.too_many_revocations`.
    */
@@ -113,7 +124,8 @@ export interface GatewayService {
   rotate(endsTokens: boolean): Promise<{ kid: string }>;
   /**
    * Where requests for a key go: to its running backend, or to one that is started if `start` allows it.
-   * @throws {LeaseError} `gateway.grant_over`, `gateway.start_over`; as `KeyService.connect` with `waitFor: 'ready'`.
+   * @throws {LeaseError} `gateway.elsewhere`, with the datacenter in which the key lives; `gateway.grant_over`,
+   * `gateway.start_over`; as `KeyService.connect` with `waitFor: 'ready'`.
    */
   route(input: RouteInput, caller: Caller, signal: AbortSignal): Promise<FoundRoute>;
   /** Keeps routes in use valid, notes their use, and answers what is new for the gateway. */
@@ -136,6 +148,7 @@ export function createGatewayService(deps: GatewayServiceDeps): GatewayService {
   const sign = createSigner(store);
   return {
     sign,
+    read: (token) => readToken(store, token),
 
     async revoke({ namespace, name, user, leaseId, reason }, caller) {
       const id = store.ids.uuid();
@@ -201,6 +214,32 @@ function createSigner(store: Store): GatewayService['sign'] {
   };
 }
 
+async function readToken(store: Store, token: string): Promise<SignInput> {
+  const [{ keys, asOf }, revocations] = await Promise.all([
+    readNews(store.vital),
+    readRevocations(store.vital),
+  ]);
+  const verified = await verifyGatewayToken(token, {
+    keys: await importGatewayKeys(keys),
+    nowMs: asOf,
+  });
+  const claims = verified.outcome === 'valid' ? verified.claims : undefined;
+  const leftMs = claims === undefined ? 0 : millisecondsOf(claims.exp) - asOf;
+  const isOver = leftMs < 1_000 || revocations.some((one) => claims && isRevoked(claims, one));
+  if (claims === undefined || isOver) {
+    throw new LeaseError('request.invalid', 'token: must be in force', {
+      details: { field: 'token' },
+    });
+  }
+  const { sub: user, ns: namespace, key: name, tag, grant, start } = claims;
+  return {
+    key: { name, namespace, tag },
+    access: { user, claims: claims.claims, expiresInSeconds: Math.floor(leftMs / 1_000) },
+    leaseId: grant,
+    spawn: start === undefined ? undefined : await readStart(store.general, start),
+  };
+}
+
 /** Keeps what a token may start. @returns its id, which is a hash of it. */
 async function kept(store: Store, spawn: SpawnRequest, untilMs: number): Promise<string> {
   const spec = canonicalJson(spawn);
@@ -243,14 +282,19 @@ async function routeOf(
     const waitMs = Math.max(0, untilMs - store.clock.nowMs());
     const found = await connected(deps, { ...input, waitMs }, asking);
     spawned ||= found.spawned;
+    // It is not known here how long a grant of another datacenter lasts.
     if (found.datacenter !== store.datacenter) {
-      return { spawned, route: await elsewhere(store, found) };
+      throw new LeaseError('gateway.elsewhere', undefined, {
+        details: { datacenter: found.datacenter },
+      });
     }
     const left = Math.max(0, untilMs - store.clock.nowMs());
     const ready = await waitUntilReady(store, found, signal, left);
     // To ask for a route is to use it.
     const [used] = await touchBackends(store.vital, [{ leaseId: ready.leaseId, usedAgoMs: 0 }]);
-    if (used?.state === 'usable') return { spawned, route: await routeTo(store, ready, used) };
+    if (used?.state === 'usable') {
+      return { spawned, route: await routeTo(store.vital, ready, used) };
+    }
   }
   throw new LeaseError('key.terminating');
 }
@@ -280,34 +324,18 @@ async function connected(
 }
 
 async function routeTo(
-  { datacenter, vital }: Pick<Store, 'datacenter' | 'vital'>,
-  { key, leaseId, fencingToken, backendId, droneId, address }: ConnectResult,
+  vital: Store['vital'],
+  { key, leaseId, fencingToken, backendId, address }: ConnectResult,
   used: UsableBackend,
 ): Promise<GatewayRoute> {
   const program = (await readProgram(vital, backendId)) ?? '';
-  const found = { key, leaseId, fencingToken, backendId, droneId, program, datacenter };
-  return {
-    ...found,
-    address: address ?? '',
-    status: 'ready',
-    validForMs: validForMs(used),
-    asOf: used.asOf,
-  };
-}
-
-/** A key of another datacenter: it is not known here how long its grant lasts. */
-async function elsewhere(
-  { general }: Pick<Store, 'general'>,
-  { key, leaseId, fencingToken, backendId, droneId, status, address, datacenter }: ConnectResult,
-): Promise<GatewayRoute> {
-  const found = { key, leaseId, fencingToken, backendId, droneId, status, datacenter };
-  const asOf = Number(await readClock(general));
-  return { ...found, address: address ?? '', program: '', validForMs: 0, asOf };
+  const validMs = validForMs(used);
+  return { key, leaseId, fencingToken, program, address: address ?? '', validForMs: validMs };
 }
 
 async function syncOf(
   store: Store,
-  { gatewayId, version, revision, uses }: SyncInput,
+  { revision, uses, ...gateway }: SyncInput,
 ): Promise<GatewaySynced> {
   const [news, states] = await Promise.all([
     readNews(store.vital),
@@ -319,7 +347,7 @@ async function syncOf(
   const used = [...byLease.values()].filter(({ leaseId }) => usable.has(leaseId));
   const [revocations] = await Promise.all([
     revision === news.revision ? null : readRevocations(store.vital),
-    recordUses(store.vital, { gatewayId, version }, used),
+    recordUses(store.vital, gateway, used),
   ]);
   return {
     ...news,

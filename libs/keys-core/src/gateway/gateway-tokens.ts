@@ -85,7 +85,7 @@ function refused(reason: GatewayTokenProblem): VerifiedGatewayToken {
 }
 
 /** The id of the key that a token names; undefined for what is no token of ours. */
-function kidOf(token: string): string | undefined {
+export function kidOf(token: string): string | undefined {
   if (token.length > LIMITS.gatewayTokenBytesMax) return undefined;
   try {
     const { alg, kid } = decodeProtectedHeader(token);
@@ -118,7 +118,7 @@ function claimsOf(payload: Uint8Array): GatewayTokenClaims | undefined {
 }
 
 /** A numeric date of a token, in whole milliseconds: its fraction is not exact. */
-function millisecondsOf(seconds: number): number {
+export function millisecondsOf(seconds: number): number {
   return Math.round(seconds * 1_000);
 }
 

@@ -68,7 +68,7 @@ test('10,000 uses are written by one statement, which reads no table', async () 
   const plan = await planOf((sql) =>
     recordUses(
       sql,
-      { gatewayId: 'g1', version: '1' },
+      { gatewayId: 'g1', version: '1', connections: 1, routes: 1 },
       leaseIds.map((leaseId) => ({ leaseId, ...use })),
     ),
   );

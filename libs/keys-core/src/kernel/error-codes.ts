@@ -428,6 +428,11 @@ const GATEWAY_CODES = {
     text: 'No gateway is configured.',
     doc: 'Nothing was done. Set LEASEHOLD_GATEWAY_URL on every controller to the address at which browsers reach the gateway.',
   },
+  'gateway.elsewhere': {
+    http: 409,
+    text: 'The key lives in another datacenter.',
+    doc: 'Its requests are for the gateway of that datacenter, to which the gateway sends browsers. If that fails, check LEASEHOLD_GATEWAY_URL of the controllers there, and whether `leasehold datacenters` can reach them.',
+  },
   'gateway.grant_over': {
     http: 410,
     text: 'The grant that this token is for has ended.',

@@ -1,12 +1,10 @@
 /**
  * What a gateway and its controller tell each other. A gateway passes requests of browsers to backends. It has no
- * database: it asks for a route once, and keeps it valid by one call for all of its routes each second.
+ * database: it asks for a route once, and keeps it valid by calls for all of its routes, twice a second.
  *
  * Instants of the database are milliseconds since 1970. Durations count from when the gateway sent its question, by
  * its own monotonic clock: no two machines' clocks are compared.
  */
-import type { BackendStatus } from './backends.ts';
-
 /** Who may reach a key, for how long, and what the backend is told about them. The payload of a gateway token. */
 export interface GatewayTokenClaims {
   /** The user, as the service that asked for the token names them. */
@@ -53,25 +51,17 @@ export interface GatewayRoute {
   readonly key: { readonly name: string; readonly namespace: string; readonly tag: string };
   readonly leaseId: string;
   readonly fencingToken: string;
-  readonly backendId: string;
-  readonly droneId: string;
-  /** Empty for a key of another datacenter. */
   readonly program: string;
-  readonly status: BackendStatus;
-  /** `host:port`, as its drone reports it; may be empty for a key of another datacenter. */
+  /** `host:port`, as its drone reports it. */
   readonly address: string;
-  /** The datacenter in which the key lives. */
-  readonly datacenter: string;
   /**
    * For how long no other grant of the key can exist and the backend is not stopped for idleness, counted from when
-   * the question was sent. Includes the margin of clock rates. 0 for a key of another datacenter.
+   * the question was sent. Includes the margin of clock rates.
    */
   readonly validForMs: number;
-  /** When it was read, by the database's clock. */
-  readonly asOf: number;
 }
 
-/** What a gateway says of a route each second while somebody uses it. */
+/** What a gateway says of a route, twice a second, while somebody uses it. */
 export interface GatewayUse {
   readonly leaseId: string;
   /** Requests in progress and open WebSockets. */

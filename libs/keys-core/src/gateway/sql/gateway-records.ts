@@ -219,6 +219,8 @@ export interface GatewayView {
   readonly version: string;
   /** Requests in progress and open WebSockets, when it was last seen. */
   readonly connections: number;
+  /** The keys that it led to. */
+  readonly routes: number;
   /** All that it has reported. */
   readonly requests: number;
   /** Whether it has reported in the last seconds. */
@@ -237,7 +239,7 @@ export function listGateways(
 ): Promise<Dated<GatewayView, 'startedAt' | 'seenAt'>[]> {
   return sql.$queryRaw`
     select g.id as "gatewayId", g.version, g.connections::float8 as connections,
-      g.requests::float8 as requests, g.started_at as "startedAt", g.seen_at as "seenAt",
+      g.routes::float8 as routes, g.requests::float8 as requests, g.started_at as "startedAt", g.seen_at as "seenAt",
       g.seen_at > clock_timestamp() - ${ALIVE_SECONDS}::int * interval '1 second' as "isAlive"
     from gateway g
     order by g.id

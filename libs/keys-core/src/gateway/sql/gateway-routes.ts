@@ -1,4 +1,5 @@
 /** What is run for a route, and who uses it. */
+import type { GatewayUse } from '../../kernel/gateway.ts';
 import { arrayText, fragment, type Sql } from '../../postgres/sql.ts';
 
 /** The program of a backend; undefined when no backend has this id. Index: the primary key. */
@@ -11,12 +12,13 @@ export async function readProgram(
   return rows[0]?.program;
 }
 
-/** What a gateway has reported of a grant. */
-export interface UseRow {
-  readonly leaseId: string;
+/** A gateway as it reports. */
+interface ReportingGateway {
+  readonly gatewayId: string;
+  readonly version: string;
+  /** Of all its routes: a call may have only a part of them. */
   readonly connections: number;
-  readonly users: number;
-  readonly requests: number;
+  readonly routes: number;
 }
 
 /** A use in which nothing changes is written again after this long. */
@@ -30,21 +32,20 @@ const AVERAGE_SECONDS = 10;
  */
 export async function recordUses(
   sql: Sql<'vital'>,
-  { gatewayId, version }: { readonly gatewayId: string; readonly version: string },
-  uses: readonly UseRow[],
+  { gatewayId, version, connections, routes }: ReportingGateway,
+  uses: readonly Omit<GatewayUse, 'usedAgoMs'>[],
 ): Promise<void> {
-  const sumOf = (name: 'connections' | 'requests'): number =>
-    uses.reduce((sum, use) => sum + use[name], 0);
+  const requests = uses.reduce((sum, use) => sum + use.requests, 0);
   // Of the seconds since the last report: the older the last average is, the less it counts.
   const seconds = fragment`greatest(0.001, date_part('epoch', excluded.at - u.at))`;
   const weight = fragment`exp(-${seconds} / ${AVERAGE_SECONDS}::float8)`;
   await sql.$queryRaw`
     with seen as (
-      insert into gateway as g (id, version, connections, requests, seen_at)
-      values (${gatewayId}, ${version}, ${sumOf('connections')}::bigint, ${sumOf('requests')}::bigint,
+      insert into gateway as g (id, version, connections, routes, requests, seen_at)
+      values (${gatewayId}, ${version}, ${connections}::bigint, ${routes}::bigint, ${requests}::bigint,
         clock_timestamp())
       on conflict (id) do update
-      set version = excluded.version, connections = excluded.connections,
+      set version = excluded.version, connections = excluded.connections, routes = excluded.routes,
         requests = g.requests + excluded.requests, seen_at = excluded.seen_at
       returning g.id, g.seen_at
     )

@@ -1,0 +1,125 @@
+import { randomUUID } from 'node:crypto';
+import type { GatewaySynced, GatewayTokenClaims } from '@leasehold/keys-core';
+import { importGatewayKeys, verifyGatewayToken } from '@leasehold/keys-core/gateway-tokens';
+import { startEtcd, type TestEtcd } from '@leasehold/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openTwoDatacenters } from '../testing/test-datacenters.ts';
+import { startTestDrone } from '../testing/test-drone.ts';
+import { call, mutate } from '../testing/wire.ts';
+
+let etcd: TestEtcd;
+
+beforeAll(async () => {
+  etcd = await startEtcd();
+});
+
+afterAll(async () => {
+  await etcd.stop();
+});
+
+/** Two datacenters with a gateway each, and a key that lives in the other one. */
+async function openWithKeyThere() {
+  const { world, here, there } = await openTwoDatacenters(etcd);
+  const on = world.of(here);
+  const { secret } = await on.token('client');
+  await startTestDrone(world.of(there), { droneId: 'd2', datacenter: there });
+  const key = { name: randomUUID() };
+  const spawn = { program: 'room', datacenter: there };
+  const connected = (await mutate(on, 'keys.connect', { secret, input: { key, spawn } })) as {
+    leaseId: string;
+  };
+  const gateway = (await on.token('gateway')).secret;
+  const gatewayThere = (await world.of(there).token('gateway')).secret;
+  const signed = async (access: object): Promise<string> => {
+    const input = {
+      key,
+      access: { user: 'ada', ...access },
+      ...('mayStart' in access && { spawn }),
+    };
+    return ((await mutate(on, 'gateway.sign', { secret, input })) as { token: string }).token;
+  };
+  const handOver = async (token: string): Promise<string> => {
+    const input = { token, datacenter: there };
+    const answer = await mutate(on, 'gateway.handOver', { secret: gateway, input });
+    return typeof answer === 'string' ? answer : (answer as { url: string }).url;
+  };
+  const newsThere = (): Promise<GatewaySynced> =>
+    mutate(world.of(there), 'gateway.sync', {
+      secret: gatewayThere,
+      input: { gatewayId: 'gw-2', version: '1', connections: 0, routes: 0, uses: [] },
+    }) as Promise<GatewaySynced>;
+  /** What a token says to the gateway there. */
+  const claimsThere = async (token: string): Promise<GatewayTokenClaims | undefined> => {
+    const { keys, asOf } = await newsThere();
+    const verified = await verifyGatewayToken(token, {
+      keys: await importGatewayKeys(keys),
+      nowMs: asOf,
+    });
+    return verified.outcome === 'valid' ? verified.claims : undefined;
+  };
+  return {
+    world,
+    on,
+    here,
+    there,
+    key,
+    connected,
+    secret,
+    gateway,
+    signed,
+    handOver,
+    newsThere,
+    claimsThere,
+  };
+}
+
+const tokenIn = (url: string): string => /\/t\/([^/]+)\/$/u.exec(url)?.[1] ?? '';
+
+test('a request for a key of another datacenter is handed over to the gateway there, with what its token allows', async () => {
+  const { on, there, key, gateway, signed, handOver, claimsThere } = await openWithKeyThere();
+  const token = await signed({ claims: { role: 'editor' }, mayStart: true, expiresInSeconds: 100 });
+
+  const asked = await call(on, '/trpc/gateway.route', {
+    body: JSON.stringify({ key, waitMs: 0 }),
+    secret: gateway,
+  });
+  const url = await handOver(token);
+
+  expect(asked.body.error?.data).toMatchObject({
+    leaseholdCode: 'gateway.elsewhere',
+    details: { datacenter: there },
+  });
+  expect(url.startsWith(`https://${there}.example.com/t/`)).toBe(true);
+  expect(await claimsThere(token)).toBeUndefined();
+  const claims = await claimsThere(tokenIn(url));
+  expect(claims).toMatchObject({ sub: 'ada', key: key.name, claims: { role: 'editor' } });
+  expect(claims?.start).toBeTruthy();
+  expect((claims?.exp ?? 0) - (claims?.iat ?? 0)).toBeLessThanOrEqual(100);
+});
+
+test('a token of one grant is handed over for that grant alone', async () => {
+  const { world, there, key, connected, signed, handOver, claimsThere } = await openWithKeyThere();
+  const token = await signed({ grantOnly: true });
+  expect((await claimsThere(tokenIn(await handOver(token))))?.grant).toBe(connected.leaseId);
+
+  const client = (await world.of(there).token('client')).secret;
+  const input = { key, access: { user: 'ada', grantOnly: true }, leaseId: randomUUID() };
+  const ofAnother = await mutate(world.of(there), 'gateway.sign', { secret: client, input });
+  expect(ofAnother).toBe('gateway.grant_over');
+});
+
+test('a revocation ends access in all datacenters, and names those that it could not tell', async () => {
+  const { world, on, here, there, secret, signed, handOver, newsThere } = await openWithKeyThere();
+  const token = await signed({});
+  const revoke = { secret, input: { user: 'ada', reason: 'left the team' } };
+
+  expect(await mutate(on, 'gateway.revoke', revoke)).toMatchObject({ unreachable: [] });
+
+  expect((await newsThere()).revocations).toMatchObject([{ user: 'ada' }]);
+  expect(await handOver(token)).toBe('request.invalid');
+  await world.stop(there);
+  await world.sees(here, there, false);
+  expect(await mutate(on, 'gateway.revoke', revoke)).toMatchObject({
+    unreachable: [{ datacenter: there }],
+  });
+});
