@@ -129,14 +129,15 @@ export interface Passer {
 }
 
 export function createPasser(observer: PassingObserver): Passer {
-  const underWay = new WeakMap<IncomingMessage, Passing>();
+  const underWay: UnderWay = new Map();
   return {
     request: requestPasser(underWay, observer),
     webSocket: webSocketPasser(underWay, observer),
   };
 }
 
-type UnderWay = WeakMap<IncomingMessage, Passing>;
+/** Not weak: each collection of garbage would look at all that a weak map has held since the one before. */
+type UnderWay = Map<IncomingMessage, Passing>;
 
 function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['request'] {
   const proxy = createProxyServer();
@@ -172,6 +173,8 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       if (passing.isEnded) return;
       if (to.headersSent) to.destroy();
       else throw new BackendFailed(mayRepeat(request, passing, error), error);
+    } finally {
+      underWay.delete(request);
     }
   };
 }
@@ -284,7 +287,11 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
     const agent = new http.Agent();
     agent.createConnection = () => backend;
     const target = { protocol: 'http:', host, port };
-    await proxy.ws(request, to, { target, agent, upgradeTimeout: UPGRADE_MS_MAX }, head);
+    try {
+      await proxy.ws(request, to, { target, agent, upgradeTimeout: UPGRADE_MS_MAX }, head);
+    } finally {
+      underWay.delete(request);
+    }
   };
 }
 
