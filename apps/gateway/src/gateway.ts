@@ -95,8 +95,6 @@ interface Arrived {
   readonly beganAtMs: number;
   /** As they came: what is passed on is made of them, with each try again. */
   readonly headers: IncomingHttpHeaders;
-  /** Aborted when its client is gone. */
-  readonly gone: AbortSignal;
 }
 
 class GatewayService implements Gateway {
@@ -220,11 +218,7 @@ class GatewayService implements Gateway {
       if (!begin(request, response)) return;
       this.#guard.begin(request, response);
       response.on('error', () => undefined);
-      const gone = new AbortController();
-      response.once('close', () => {
-        if (!response.writableFinished) gone.abort(new ClientGone('the client is gone'));
-      });
-      void this.#serve(this.#arrived(request, response, gone.signal));
+      void this.#serve(this.#arrived(request, response));
     };
     server.on('request', onRequest);
     // Told to go on when its route is known.
@@ -232,12 +226,8 @@ class GatewayService implements Gateway {
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       if (!(socket instanceof net.Socket)) return;
       this.#guard.begin(request, response(socket));
-      const gone = new AbortController();
       socket.on('error', () => socket.destroy());
-      socket.once('close', () => gone.abort(new ClientGone('the client is gone')));
-      // One that is held would not be open for long: it is refused when the gateway stops.
-      const signal = AbortSignal.any([gone.signal, this.#stopping.signal]);
-      void this.#serve(this.#arrived(request, socket, signal, head));
+      void this.#serve(this.#arrived(request, socket, head));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       const code = clientErrorCode(error);
@@ -250,12 +240,11 @@ class GatewayService implements Gateway {
   #arrived(
     request: IncomingMessage,
     to: ServerResponse | Socket,
-    gone: AbortSignal,
     head: Buffer = Buffer.alloc(0),
   ): Arrived {
     const beganAtMs = this.#deps.clock.nowMs();
     const { headers } = request;
-    return { request, to, gone, head, beganAtMs, headers, requestId: requestIdOf(request) };
+    return { request, to, head, beganAtMs, headers, requestId: requestIdOf(request) };
   }
 
   /** Answers every request in some way. */
@@ -329,7 +318,7 @@ class GatewayService implements Gateway {
   async #sendElsewhere(
     { datacenter }: Elsewhere,
     {
-      arrived: { request, requestId, gone },
+      arrived: { request, requestId },
       to,
       target,
       admitted,
@@ -341,7 +330,7 @@ class GatewayService implements Gateway {
     },
   ): Promise<void> {
     const { url } = await this.#deps.link.handOver({ token: admitted.token.text, datacenter });
-    gone.throwIfAborted();
+    if (to.destroyed) throw new ClientGone();
     const location = `${url.replace(/\/$/u, '')}${target.rest}`;
     redirect({ status: 307, location }, { request, response: to, requestId });
   }
@@ -374,12 +363,26 @@ class GatewayService implements Gateway {
     }
   }
 
-  async #route({ request, gone, beganAtMs }: Arrived, wanted: Wanted): Promise<ActiveRoute> {
+  async #route({ request, to, beganAtMs }: Arrived, wanted: Wanted): Promise<ActiveRoute> {
     const current = this.#routes.current(wanted);
     if (current !== undefined) return current;
-    const active = await this.#routes.take(wanted, { bytes: heldBytesOf(request), signal: gone });
-    this.#metrics.heldFor(this.#deps.clock.nowMs() - beganAtMs);
-    return active;
+    const gone = new AbortController();
+    const onClose = (): void => gone.abort(new ClientGone());
+    to.once('close', onClose);
+    if (to.destroyed) onClose();
+    try {
+      // A WebSocket that is held would not be open for long: it is refused when the gateway stops.
+      const signal =
+        to instanceof net.Socket
+          ? AbortSignal.any([gone.signal, this.#stopping.signal])
+          : gone.signal;
+      const held = { bytes: heldBytesOf(request), signal };
+      const active = await this.#routes.take(wanted, held);
+      this.#metrics.heldFor(this.#deps.clock.nowMs() - beganAtMs);
+      return active;
+    } finally {
+      to.off('close', onClose);
+    }
   }
 
   async #passOver(
@@ -388,9 +391,9 @@ class GatewayService implements Gateway {
     target: KeyTarget,
     admitted: Admitted,
   ): Promise<void> {
-    const { request, to, head, gone } = arrived;
+    const { request, to, head } = arrived;
     const { token } = admitted;
-    gone.throwIfAborted();
+    if (to.destroyed) throw new ClientGone();
     // It may have been revoked while the request was held.
     const problem = this.#tokens.problemOf(token);
     if (problem !== undefined) throw new Refusal(problem);
@@ -488,6 +491,10 @@ class GatewayService implements Gateway {
 /** Nobody waits for an answer. */
 class ClientGone extends Error {
   override readonly name = 'ClientGone';
+
+  constructor() {
+    super('the client is gone');
+  }
 }
 
 function refusalOf(error: unknown): Refusal {

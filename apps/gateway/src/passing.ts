@@ -141,14 +141,15 @@ function outcomeOf({ endedBy, isOpen, isBroken, parts: { to } }: Passing): Outco
 }
 
 export function createPasser(observer: PassingObserver): Passer {
-  const underWay = new WeakMap<IncomingMessage, Passing>();
+  const underWay: UnderWay = new Map();
   return {
     request: requestPasser(underWay, observer),
     webSocket: webSocketPasser(underWay, observer),
   };
 }
 
-type UnderWay = WeakMap<IncomingMessage, Passing>;
+/** Not weak: each collection of garbage would look at all that a weak map has held since the one before. */
+type UnderWay = Map<IncomingMessage, Passing>;
 
 function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['request'] {
   const proxy = createProxyServer();
@@ -188,6 +189,8 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       if (!to.headersSent) throw new BackendFailed(mayRepeat(request, passing, error), error);
       to.destroy();
       return 'failed';
+    } finally {
+      underWay.delete(request);
     }
   };
 }
@@ -320,8 +323,12 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
     const agent = new http.Agent();
     agent.createConnection = () => backend;
     const target = { protocol: 'http:', host, port };
-    await proxy.ws(request, to, { target, agent, upgradeTimeout: UPGRADE_MS_MAX }, head);
-    return outcomeOf(passing);
+    try {
+      await proxy.ws(request, to, { target, agent, upgradeTimeout: UPGRADE_MS_MAX }, head);
+      return outcomeOf(passing);
+    } finally {
+      underWay.delete(request);
+    }
   };
 }
 
