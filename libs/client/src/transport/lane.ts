@@ -8,7 +8,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { ConnectionFailures } from '@leasehold/service-kit/controllers';
 import { activeTracer } from '@leasehold/service-kit/tracing';
 import { TRPCClientError } from '@trpc/client';
-import { onAbort } from '../signals.ts';
+import { Ending, onAbort } from '../signals.ts';
 import { noAnswerWithin, type Witnesses } from './links.ts';
 
 /** What the lane needs of a WebSocket. */
@@ -90,14 +90,18 @@ export class Lane {
   }
 
   /**
-   * Makes a call. Undefined where it has to go over tRPC.
+   * Makes a call, which is given up when `end` aborts. Undefined where it has to go over tRPC.
    * @throws {TRPCClientError} as tRPC.
    */
-  call(path: string, input: object, signal: AbortSignal | undefined): Promise<unknown> | undefined {
+  call(
+    path: string,
+    input: object,
+    end: AbortSignal | Ending | undefined,
+  ): Promise<unknown> | undefined {
     const socket = this.#socket;
     if (socket === undefined || socket.readyState !== socket.OPEN) return undefined;
     if (this.#deps.closing.aborted || activeTracer() !== undefined) return undefined;
-    if (signal?.aborted === true) return Promise.reject(this.#givenUp());
+    if (end?.aborted === true) return Promise.reject(this.#givenUp());
     return new Promise((resolve, reject) => {
       const { datacenter } = input as { readonly datacenter?: string };
       const id = (this.#lastId += 1);
@@ -113,12 +117,12 @@ export class Lane {
         unfollow: undefined,
       };
       this.#waiting.set(id, waiting);
-      if (signal !== undefined) {
-        waiting.unfollow = onAbort(signal, () => {
-          this.#end(id, waiting);
-          reject(this.#givenUp());
-        });
-      }
+      const giveUp = (): void => {
+        this.#end(id, waiting);
+        reject(this.#givenUp());
+      };
+      if (end instanceof Ending) end.onEnd(giveUp);
+      else if (end !== undefined) waiting.unfollow = onAbort(end, giveUp);
       this.#watch();
       if (this.#outgoing.push(text) === 1) queueMicrotask(() => this.#flush(socket));
     });
