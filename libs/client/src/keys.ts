@@ -77,9 +77,7 @@ export function createKeys({ api, machine, reachability, closing }: KeysDeps): K
       const isHopeless = (momentMs: number): boolean => reachability.isHopeless(momentMs);
       const bounds = { untilMs, tryMs, signal: linked.signal, isHopeless };
       return await reachability.explain(() =>
-        untilAnswered(machine, bounds, (ending) =>
-          api.keys.connect.mutate(input, { signal: ending.signal }),
-        ),
+        untilAnswered(machine, bounds, (ending) => api.keys.connect.mutate(input, ending)),
       );
     },
   };

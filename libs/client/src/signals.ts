@@ -11,7 +11,13 @@ export function sharedController(): AbortController {
   return controller;
 }
 
-type Follower = (reason: unknown) => void;
+/**
+ * What follows a signal, as long as it does. The tables of a set that much is added to and deleted from keep what they
+ * held until a full collection: without its function that is little.
+ */
+interface Follower {
+  fn: ((reason: unknown) => void) | undefined;
+}
 
 /** Those that follow a signal through its one listener. */
 const followersOf = new WeakMap<AbortSignal, Set<Follower>>();
@@ -21,7 +27,7 @@ const followersOf = new WeakMap<AbortSignal, Set<Follower>>();
  * it has one listener for all of them, because a signal compares a new listener with all that it has.
  * @returns a function that ends it.
  */
-export function onAbort(signal: AbortSignal, fn: Follower): () => void {
+export function onAbort(signal: AbortSignal, fn: (reason: unknown) => void): () => void {
   if (signal.aborted) {
     fn(signal.reason);
     return () => undefined;
@@ -35,14 +41,18 @@ export function onAbort(signal: AbortSignal, fn: Follower): () => void {
   }
   const all = followers;
   if (all.size === 0) signal.addEventListener('abort', abortFollowers);
-  all.add(fn);
+  const follower: Follower = { fn };
+  all.add(follower);
   return () => {
-    if (all.delete(fn) && all.size === 0) signal.removeEventListener('abort', abortFollowers);
+    follower.fn = undefined;
+    if (all.delete(follower) && all.size === 0) {
+      signal.removeEventListener('abort', abortFollowers);
+    }
   };
 }
 
 function abortFollowers(this: AbortSignal): void {
-  for (const follower of followersOf.get(this) ?? []) follower(this.reason);
+  for (const { fn } of followersOf.get(this) ?? []) fn?.(this.reason);
 }
 
 export interface LinkedSignal extends Disposable {

@@ -133,7 +133,7 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
       const wholeMs = Math.ceil(waitMs);
       return api.leases.acquire.mutate(
         { ...itemOf(request), localTimeMs, waitMs: wholeMs, confirms: request.confirms },
-        { signal: ending.signal },
+        ending,
       );
     },
     acquireAll(request, scopes, { waitMs, ending }) {
@@ -193,16 +193,16 @@ function sharedCalls(
 ): Pick<LeaseWire, 'giveUp' | 'heartbeat' | 'update' | 'unreachableSince'> {
   return {
     unreachableSince: (momentMs) => reachability.unreachableSince(momentMs),
-    async giveUp({ idempotencyKey, datacenter }, { signal }) {
-      await face.cancel.mutate({ idempotencyKey, datacenter }, { signal });
+    async giveUp({ idempotencyKey, datacenter }, ending) {
+      await face.cancel.mutate({ idempotencyKey, datacenter }, ending);
     },
     update: (request, { signal }, datacenter) =>
       face.update.mutate({ ...request, datacenter }, { signal }),
-    async heartbeat(renewals, { signal }, datacenter) {
+    async heartbeat(renewals, ending, datacenter) {
       const localTimeMs = machine.clock.nowMs();
       const { results } = await face.heartbeat.mutate(
         { localTimeMs, renewals: [...renewals], datacenter },
-        { signal },
+        ending,
       );
       // A renewal that is not well-formed gets no answer here.
       return results.filter((result) => result.outcome !== 'failed');

@@ -27,7 +27,7 @@ import {
   type TRPCWebSocketClient,
 } from '@trpc/client';
 import { WebSocket, type ClientOptions } from 'ws';
-import { sharedController } from '../signals.ts';
+import { Ending, sharedController } from '../signals.ts';
 import { LeaseholdCallError, showError, shownErrorsLink } from './errors.ts';
 import { Lane } from './lane.ts';
 import {
@@ -228,13 +228,17 @@ function clientOver(
   return { api: apiWith([]), apiWith, failures: () => new Map(failures), close };
 }
 
-/** The same API, whose hot calls take the lane where they can. */
+/**
+ * The same API, whose hot calls take the lane where they can. An {@link Ending} may be their options: its signal is
+ * made only for a call that goes over tRPC.
+ */
 function withLane(api: ControllerApi, lane: Lane): ControllerApi {
   const overTrpc = getUntypedClient(api);
   const groupOf = (group: 'keys' | 'leases' | 'drones'): unknown => {
     const calls = HOT_CALLS.filter((path) => path.startsWith(`${group}.`)).map((path) => {
-      const mutate = (input: object, options?: { readonly signal?: AbortSignal }) =>
-        lane.call(path, input, options?.signal) ?? overTrpc.mutation(path, input, options);
+      const mutate = (input: object, options?: Ending | { readonly signal?: AbortSignal }) =>
+        lane.call(path, input, options instanceof Ending ? options : options?.signal) ??
+        overTrpc.mutation(path, input, options);
       return [path.slice(group.length + 1), { value: { mutate } }] as const;
     });
     return Object.create(api[group], Object.fromEntries(calls));

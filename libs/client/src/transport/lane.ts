@@ -8,7 +8,7 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { ConnectionFailures } from '@leasehold/service-kit/controllers';
 import { activeTracer } from '@leasehold/service-kit/tracing';
 import { TRPCClientError } from '@trpc/client';
-import { onAbort } from '../signals.ts';
+import { Ending, onAbort } from '../signals.ts';
 import { noAnswerWithin, type Witnesses } from './links.ts';
 
 /** What the lane needs of a WebSocket. */
@@ -36,6 +36,12 @@ interface Waiting {
   readonly datacenter: string | undefined;
   readonly socket: LaneSocket;
   readonly endsAtMs: number;
+  /** Undefined once it has ended: the map keeps ended calls in its former tables until a full collection. */
+  caller: Caller | undefined;
+}
+
+/** Who waits for an answer. */
+interface Caller {
   readonly resolve: (data: unknown) => void;
   readonly reject: (error: unknown) => void;
   unfollow: (() => void) | undefined;
@@ -90,35 +96,29 @@ export class Lane {
   }
 
   /**
-   * Makes a call. Undefined where it has to go over tRPC.
+   * Makes a call, which is given up when `end` aborts. Undefined where it has to go over tRPC.
    * @throws {TRPCClientError} as tRPC.
    */
-  call(path: string, input: object, signal: AbortSignal | undefined): Promise<unknown> | undefined {
+  call(
+    path: string,
+    input: object,
+    end: AbortSignal | Ending | undefined,
+  ): Promise<unknown> | undefined {
     const socket = this.#socket;
     if (socket === undefined || socket.readyState !== socket.OPEN) return undefined;
     if (this.#deps.closing.aborted || activeTracer() !== undefined) return undefined;
-    if (signal?.aborted === true) return Promise.reject(this.#givenUp());
+    if (end?.aborted === true) return Promise.reject(this.#givenUp());
     return new Promise((resolve, reject) => {
       const { datacenter } = input as { readonly datacenter?: string };
       const id = (this.#lastId += 1);
       const text = this.#textOf(id, { path, input, datacenter });
       const endsAtMs = performance.now() + this.#deps.timeoutMs;
-      const waiting: Waiting = {
-        path,
-        datacenter,
-        socket,
-        endsAtMs,
-        resolve,
-        reject,
-        unfollow: undefined,
-      };
+      const caller: Caller = { resolve, reject, unfollow: undefined };
+      const waiting: Waiting = { path, datacenter, socket, endsAtMs, caller };
       this.#waiting.set(id, waiting);
-      if (signal !== undefined) {
-        waiting.unfollow = onAbort(signal, () => {
-          this.#end(id, waiting);
-          reject(this.#givenUp());
-        });
-      }
+      const giveUp = (): void => this.#end(id, waiting)?.reject(this.#givenUp());
+      if (end instanceof Ending) end.onEnd(giveUp);
+      else if (end !== undefined) caller.unfollow = onAbort(end, giveUp);
       this.#watch();
       if (this.#outgoing.push(text) === 1) queueMicrotask(() => this.#flush(socket));
     });
@@ -130,15 +130,15 @@ export class Lane {
     if (id < FIRST_ID) return false;
     const waiting = this.#waiting.get(id);
     if (waiting === undefined) return true;
-    this.#end(id, waiting);
+    const caller = this.#end(id, waiting);
     try {
       const { result, error } = JSON.parse(message.toString()) as Answer;
       if (error !== undefined) throw this.#errorOf({ error } as ErrorAnswer);
       this.#deps.witnesses.note(waiting, result?.data);
-      waiting.resolve(result?.data);
+      caller?.resolve(result?.data);
     } catch (error) {
       // What is no JSON has not come from a controller.
-      waiting.reject(error instanceof TRPCClientError ? error : this.#errorOf(error as Error));
+      caller?.reject(error instanceof TRPCClientError ? error : this.#errorOf(error as Error));
     }
     return true;
   }
@@ -160,9 +160,13 @@ export class Lane {
     socket.sendCalls(calls);
   }
 
-  #end(id: number, waiting: Waiting): void {
+  /** @returns who waits for it, the first time. */
+  #end(id: number, waiting: Waiting): Caller | undefined {
+    const { caller } = waiting;
     this.#waiting.delete(id);
-    waiting.unfollow?.();
+    waiting.caller = undefined;
+    caller?.unfollow?.();
+    return caller;
   }
 
   /** One timer for all calls: for the one that was sent first. */
@@ -187,8 +191,7 @@ export class Lane {
   #fail(why: () => Error, isMeant: (waiting: Waiting) => boolean = () => true): void {
     for (const [id, waiting] of this.#waiting) {
       if (!isMeant(waiting)) continue;
-      this.#end(id, waiting);
-      waiting.reject(this.#errorOf(why()));
+      this.#end(id, waiting)?.reject(this.#errorOf(why()));
     }
   }
 

@@ -55,7 +55,10 @@ export interface SqlPool<Pool extends PoolName> extends Sql<Pool> {
 export type PoolName =
   'general' | 'transitions' | 'renewals' | 'vital' | 'slowLane' | 'reads' | 'guests';
 
-/** The columns of a lease row in the shape of {@link LeaseRow}; the table's alias must be `l`. */
+/**
+ * The columns of a lease row in the shape of {@link LeaseRow}; the table's alias must be `l`. Here and in other
+ * statements that are sent often, `date_part` and not `extract`, whose `numeric` costs ten times as much.
+ */
 export const LEASE_COLUMNS = fragment`
   l.face, l.namespace, l.name, l.lease_id as "leaseId", l.fencing_token::text as "fencingToken",
   l.holder, l.principal, l.tag, l.comment,

@@ -78,13 +78,13 @@ export interface Granted {
 export function grantedColumns(previousEndedAt: Fragment): Fragment {
   return fragment`
       g.lease_id as "leaseId", g.fencing_token::text as "fencingToken",
-      extract(epoch from g.granted_at)::float8 * 1000 as "grantedAt",
-      extract(epoch from g.expires_at)::float8 * 1000 as "expiresAt",
-      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
+      date_part('epoch', g.granted_at) * 1000 as "grantedAt",
+      date_part('epoch', g.expires_at) * 1000 as "expiresAt",
+      date_part('epoch', clock_timestamp()) * 1000 as "asOf",
       g.previous_lease_id as "previousLeaseId",
       g.previous_fencing_token::text as "previousFencingToken",
       g.previous_end as "previousEnd",
-      extract(epoch from g.granted_at - ${previousEndedAt})::float8 * 1000 as "freeMs",
+      date_part('epoch', g.granted_at - ${previousEndedAt}) * 1000 as "freeMs",
       ${LOG_PLACE}`;
 }
 

@@ -188,7 +188,7 @@ function askedReleases(requests: readonly ReleaseRequest[]): Fragment {
 function releasedColumns(j: Fragment): Fragment {
   return fragment`
       ${j}.lease_id as "leaseId", ${j}.outcome, ${j}.face, ${j}.namespace, ${j}.name, ${j}.tag,
-      extract(epoch from clock_timestamp() - ${j}.granted_at)::float8 * 1000 as "heldMs",
+      date_part('epoch', clock_timestamp() - ${j}.granted_at) * 1000 as "heldMs",
       case when ${j}.face = 'lease' and ${j}.outcome = 'released' then (
         select w.ticket_id from lease_waiter w
         where w.face = ${j}.face and w.namespace = ${j}.namespace and w.name = ${j}.name

@@ -381,11 +381,11 @@ export async function acquireOrRenew(
     ${GRANT_EVENTS}
     select
       a.outcome, a.lease_id as "leaseId", a.fencing_token::text as "fencingToken",
-      extract(epoch from a.expires_at)::float8 * 1000 as "expiresAt",
-      extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
+      date_part('epoch', a.expires_at) * 1000 as "expiresAt",
+      date_part('epoch', clock_timestamp()) * 1000 as "asOf",
       a.ttl_ms as "ttlMs", a.renew_after_ms as "renewAfterMs",
       a.soft_after_ms as "softAfterMs", a.hard_after_ms as "hardAfterMs",
-      extract(epoch from a.expired_at)::float8 * 1000 as "expiredAt",
+      date_part('epoch', a.expired_at) * 1000 as "expiredAt",
       a.previous_end as "previousEnd", ${LOG_PLACE}
     from (
       select 'renewed' as outcome, n.lease_id, n.fencing_token, n.expires_at, n.ttl_ms,

@@ -49,10 +49,11 @@ export const SERVER_RUN = fragment`floor(extract(epoch from pg_postmaster_start_
 
 /**
  * A position of the write-ahead log, for a witness. Once this statement is committed, the log up to there is
- * on the disk: up to its end, unless commits are answered before that. Only behind a pooler they may be.
+ * on the disk: up to its end, unless commits are answered before that. Only behind a pooler they may be. The run is
+ * read once for all rows.
  */
 export const LOG_PLACE = fragment`
-  ${SERVER_RUN}::text as run,
+  (select ${SERVER_RUN}::text) as run,
   case current_setting('synchronous_commit')
     when 'off' then pg_current_wal_flush_lsn() else pg_current_wal_insert_lsn()
   end::text as position`;
