@@ -120,6 +120,25 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     reason:
       'wants a `leasehold up` of its own; apps/gateway/src/gateway.process.test.ts and e2e/gateway do the same',
   })),
+  ...[
+    "import Redis from 'ioredis';",
+    "await redlock.using(['user:42'], 30_000, (redlockSignal) =>",
+  ].map((firstLine) => ({
+    page: 'docs/guides/from-redlock.md',
+    firstLine,
+    reason: 'needs a Redis, which is no part of the workspace',
+  })),
+  {
+    page: 'docs/recipes/preview-environments.md',
+    firstLine:
+      'leasehold connect "$CI_COMMIT_REF_SLUG" --namespace previews --program preview --url --user reviewers --may-start --expires 30d',
+    reason: 'needs a container engine; the test of examples/preview-environments has one',
+  },
+  {
+    page: 'docs/recipes/terraform.md',
+    firstLine: 'export TERRAFORM_LEASE=terraform/shop-production TERRAFORM_WAIT=1h',
+    reason: 'needs Terraform; integrations/terraform runs the script with a stand-in',
+  },
   {
     page: 'docs/recipes/gateway-names.md',
     firstLine: 'location / {',

@@ -92,6 +92,14 @@ const GUIDES: Section = {
     page('docs/recipes/gateway-names.md', 'guides/gateway-names', 'TLS and names of a gateway'),
     page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy gate'),
     page(
+      'docs/recipes/preview-environments.md',
+      'guides/preview-environments',
+      'Preview environments',
+    ),
+    page('docs/recipes/terraform.md', 'guides/terraform', 'Terraform'),
+    page('docs/guides/from-redlock.md', 'guides/from-redlock', 'From redlock'),
+    page('docs/guides/from-advisory-locks.md', 'guides/from-advisory-locks', 'From advisory locks'),
+    page(
       'docs/recipes/fenced-transactions.md',
       'guides/fenced-transactions',
       'Fenced transactions',

@@ -119,8 +119,6 @@ class GatewayService implements Gateway {
     const { publicUrl, keyHosts } = config;
     this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
     const { clock, link, version, log } = deps;
-    const { publicUrl, keyHosts } = config;
-    this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
     this.#tokens = new Tokens(clock, (reason) => this.#metrics.tokenRefused(reason));
     let isCutOff = false;
     this.#routes = new Routes({
