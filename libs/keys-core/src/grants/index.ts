@@ -47,6 +47,20 @@ export {
   type TicketRequest,
   type Tickets,
 } from './sql/line.ts';
+export {
+  type EnvironmentPlace,
+  type EnvironmentTicketRequest,
+  joinEnvironmentLine,
+  readPlace,
+  readQueue,
+  readRunning,
+  readSuperseded,
+  type Supersede,
+  type SupersededRow,
+  supersedeWaiting,
+  takeTurnsInLine,
+  type QueuedRow,
+} from './sql/environment-line.ts';
 export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
 export {
   type AcquiredOrRenewed,

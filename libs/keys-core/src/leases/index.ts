@@ -14,6 +14,7 @@ export type {
   AcquireAnswer,
   CallerLife,
   ContentionView,
+  EnvironmentQueue,
   FailingCallback,
   GrantedLease,
   HeldAnswer,
@@ -25,8 +26,11 @@ export type {
   LeaseService,
   LeaseTree,
   LeaseView,
+  QueuedView,
   ReleaseInput,
   RevocationNotice,
+  SupersededView,
+  WaitingAnswer,
 } from './lease-types.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';

@@ -15,6 +15,7 @@ import {
   leaveLine,
   type Leaving,
   prolongTickets,
+  refusalOf,
   type Ticket,
   type TicketRequest,
 } from '../grants/index.ts';
@@ -29,6 +30,11 @@ import {
   turnTopic,
 } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
+import {
+  createJoinForEnvironment,
+  type JoinForEnvironment,
+  type Standing,
+} from './environment-waiting.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
 /** How often all lines are checked. */
@@ -48,8 +54,17 @@ const QUEUE_MAX = 50_000;
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
 export type Wait = Pick<
   Waiter,
-  'request' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'look' | 'attempt' | 'answerOf'
+  | 'request'
+  | 'life'
+  | 'startedAtMs'
+  | 'giveUpAtMs'
+  | 'callEndsAtMs'
+  | 'look'
+  | 'attempt'
+  | 'answerOf'
 > & {
+  /** How it stands in the line for an environment. */
+  readonly standing?: Standing | undefined;
   /** Whether the request was sent earlier and got its ticket's id then. */
   readonly isReplay?: boolean | undefined;
 };
@@ -86,6 +101,7 @@ class Room implements WaitingRoom {
   readonly #store: KernelStore;
   readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
   readonly #leaves: Coalescer<Leaving, boolean | undefined>;
+  readonly #joinForEnvironment: JoinForEnvironment;
   readonly #lines = new Map<string, OpenLine>();
   readonly #givingUp = new Set<Waiter>();
   #isTicking = false;
@@ -95,6 +111,7 @@ class Room implements WaitingRoom {
 
   constructor(store: KernelStore) {
     this.#store = store;
+    this.#joinForEnvironment = createJoinForEnvironment(store);
     const common = {
       inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
       queueMax: QUEUE_MAX,
@@ -127,27 +144,45 @@ class Room implements WaitingRoom {
     // Before the ticket is taken: a hint that comes meanwhile must not be missed.
     const line = this.#open(request);
     try {
-      const ticket = await this.#joins.submit(
-        {
-          face: request.face,
-          namespace: request.namespace,
-          name: request.name,
-          ticketId: request.leaseId,
-          waiter: request.holder,
-          principal: request.principal,
-          idempotencyKey: request.idempotencyKey,
-          fingerprint: request.fingerprint,
-        },
-        wait.life.signal,
-      );
+      const ticket = await this.#join(wait);
       if (ticket === undefined) return { outcome: 'recorded', joinedAsOf: undefined };
       if (wait.isReplay === true && (await this.#isGranted(ticket))) {
         return { outcome: 'recorded', joinedAsOf: ticket.asOf };
       }
-      return await this.#waitInLine(line, wait, ticket);
+      return await this.#waitInLine(line, wait, ticket).catch(async (error: unknown) => {
+        await this.#leaveRefused(wait, ticket, error);
+        throw error;
+      });
     } finally {
       this.#close(request);
     }
+  }
+
+  #join({ request, standing, life }: Wait): Promise<Ticket | undefined> {
+    const asked = {
+      face: request.face,
+      namespace: request.namespace,
+      name: request.name,
+      ticketId: request.leaseId,
+      waiter: request.holder,
+      principal: request.principal,
+      idempotencyKey: request.idempotencyKey,
+      fingerprint: request.fingerprint,
+    };
+    return standing === undefined
+      ? this.#joins.submit(asked, life.signal)
+      : this.#joinForEnvironment({ ...request, ...asked }, standing);
+  }
+
+  /** Leaves the line for a refusal that no retry changes, so that its place keeps nobody back. */
+  async #leaveRefused(wait: Wait, { ticketId }: Ticket, error: unknown): Promise<void> {
+    const answer = wait.life.signal.aborted ? undefined : refusalOf(error);
+    if (answer === undefined) return;
+    const { principal, idempotencyKey } = wait.request;
+    // If it cannot leave now, its place lapses: nobody prolongs it.
+    const leaving = this.#leaves.submit({ ticketId, principal, idempotencyKey, answer });
+    await leaving.catch(() => undefined);
+    this.#store.hints.notify(leaseTopic(wait.request));
   }
 
   /** Whether the ticket's request was granted while it joined the line: then the ticket is removed. */
@@ -226,7 +261,7 @@ class Room implements WaitingRoom {
     const live = new Map<string, LineMember>();
     for (const { line } of this.#lines.values()) {
       for (const waiter of line.waiters) {
-        if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
+        if (nowMs >= endOf(waiter) && !line.isAttempting(waiter)) {
           this.#end(line, waiter, nowMs);
         } else if (isProlonging && waiter.life.isAlive()) {
           live.set(waiter.ticket.ticketId, { line, waiter });
@@ -263,7 +298,11 @@ class Room implements WaitingRoom {
   /** Ends a wait whose time is over, once it is known who stands in its way. */
   #end(line: Line, waiter: Waiter, nowMs: number): void {
     if (this.#givingUp.has(waiter)) return;
-    if (line.mayGiveUp(waiter, nowMs)) void this.#giveUp(line, waiter);
+    if (nowMs < waiter.giveUpAtMs) {
+      const frozen = line.frozenBy(waiter);
+      line.remove(waiter);
+      waiter.resolve({ outcome: 'waiting', refused: line.refusalOf(waiter), frozen });
+    } else if (line.mayGiveUp(waiter, nowMs)) void this.#giveUp(line, waiter);
     else line.lookLast(waiter);
   }
 
@@ -295,4 +334,9 @@ class Room implements WaitingRoom {
       this.#givingUp.delete(waiter);
     }
   }
+}
+
+/** When a call is answered at the latest. */
+function endOf({ giveUpAtMs, callEndsAtMs = giveUpAtMs }: Waiter): number {
+  return Math.min(giveUpAtMs, callEndsAtMs);
 }
