@@ -21,6 +21,7 @@ export {
 export { gatewayRouteInputSchema, gatewaySyncInputSchema } from './contract/gateway.ts';
 export { connectInputSchema, keyListInputSchema, keyRenewInputSchema } from './contract/keys.ts';
 export {
+  acquireEnvironmentInputSchema,
   acquireInputSchema,
   declareInputSchema,
   environmentListInputSchema,
