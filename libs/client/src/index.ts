@@ -10,12 +10,13 @@ export type {
   LeaseDefinitionOptions,
   TryAcquireOptions,
 } from './lease/lease-definition.ts';
-export type { LeaseAttempt } from './lease/acquire.ts';
+export type { LeaseAttempt, WaitingFor } from './lease/acquire.ts';
 export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease-definition.ts';
 export {
   EnvironmentVetoedError,
   type EnvironmentOptions,
   type Environments,
+  type EnvironmentWait,
   type EnvironmentWork,
   type VetoAnswer,
 } from './environments.ts';
@@ -49,6 +50,7 @@ export type {
 } from './reservations.ts';
 export {
   EnvironmentFrozenError,
+  EnvironmentSupersededError,
   DatacenterUnreachableError,
   LeaseholdCallError,
   OutcomeUnknownError,

@@ -1,6 +1,11 @@
 /** Acquires a lease of either face: from the intent to the lease that is kept. */
 import { LIMITS, serviceLadder, UNCONFIRMED_LADDER } from '@leasehold/keys-core';
-import type { AcquireAnswer, HeldAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import type {
+  AcquireAnswer,
+  HeldAnswer,
+  LeaseRenewResult,
+  WaitingAnswer,
+} from '@leasehold/keys-core/leases';
 import { currentContext, outsideOfWork, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
 import { linkSignals, onAbort, type Ending, type LinkedSignal } from '../signals.ts';
@@ -46,6 +51,15 @@ export interface AcquireIntent extends Omit<
   readonly waitMs: number;
   readonly renews: boolean;
   readonly signal: AbortSignal | undefined;
+  /** Called with what stands in its way, again and again while it waits. */
+  readonly onWaiting?: ((waiting: WaitingFor) => void) | undefined;
+}
+
+/** What a caller in line waits for: who holds it, or is before it, and the freeze that it waits out. */
+export interface WaitingFor extends HeldBy {
+  /** Its place in line, from 1. */
+  readonly place: number;
+  readonly frozen: { readonly until: string; readonly reason: string } | null;
 }
 
 /**
@@ -117,7 +131,9 @@ export class LeaseTaker {
       throw new LeaseSelfDeadlockError(intent.scope);
     }
     beforeAcquire();
-    return intent.waitMs > 0 && this.#isAlone()
+    // In a line with an order, all is said by one request. It waits for a controller that starts again, too.
+    const isInOrder = intent.scope.face === 'environment';
+    return intent.waitMs > 0 && (isInOrder || this.#isAlone())
       ? this.#takeAlone(intent, outer, refuse)
       : this.#takeTogether(intent, outer, refuse);
   }
@@ -180,6 +196,7 @@ export class LeaseTaker {
     this.#togetherCount += 1;
     try {
       const answer = await outsideOfWork(() => wire.acquire(request, 0, one));
+      if (answer.outcome === 'waiting') throw new OutcomeUnknownError();
       return { answer, sentAtMs };
     } catch (error) {
       const failed = { error: one.aborted ? one.reason : callErrorOf(error), sentAtMs };
@@ -215,8 +232,11 @@ export class LeaseTaker {
       signal?.throwIfAborted();
       try {
         const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
-        const request = { ...requestOf(this.#machine, intent), confirms };
-        return await acquireGrant(this.#deps, request, { waitMs, signal });
+        // A place that is taken again supersedes nobody: those who wait then may have come later.
+        const supersede = lossCount === 1 ? intent.supersede : undefined;
+        const request = { ...requestOf(this.#machine, intent), confirms, supersede };
+        const { onWaiting } = intent;
+        return await acquireGrant(this.#deps, request, { waitMs, signal, onWaiting });
       } catch (error) {
         const isPlaceLost =
           error instanceof LeaseholdCallError && error.code === 'lease.wait_cancelled';
@@ -288,6 +308,7 @@ function requestOf(machine: Machine, intent: AcquireIntent): AcquireRequest {
     action: intent.action,
     comment: intent.comment,
     override: intent.override,
+    order: intent.order,
     metadata: intent.metadata,
     datacenter: intent.datacenter,
     idempotencyKey: machine.uuid(),
@@ -313,7 +334,7 @@ function heldByOf({
   comment,
   action,
   waiters,
-}: HeldAnswer): HeldBy {
+}: Omit<HeldAnswer, 'outcome'>): HeldBy {
   return { by, since, remainingMs, waitedMs, comment, action, waiters };
 }
 
@@ -326,6 +347,10 @@ function heldByOf({
 
 /** How long one try may take beyond the time in line. */
 const TRY_MS = 5_000;
+/** How long one call of a longer wait takes: a connection that has died unseen costs no more than this. */
+const CALL_MS = 20_000;
+/** How long the first one does, for a caller that wants to know what it waits for. */
+const FIRST_CALL_MS = 500;
 const GIVE_UP_TRY_MS = 2_000;
 /** How long one try to confirm may take: a few are made in the short first term of the grant. */
 const CONFIRM_TRY_MS = 250;
@@ -343,6 +368,7 @@ interface AcquireDeps {
 interface AcquireBounds {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
+  readonly onWaiting?: AcquireIntent['onWaiting'];
   /** A first try that was made already. */
   readonly failed?: FailedTry | undefined;
 }
@@ -354,7 +380,7 @@ interface FailedTry {
 
 /** An answer, and when the call was sent that its deadlines are from. */
 interface Acquired {
-  readonly answer: AcquireAnswer;
+  readonly answer: Exclude<AcquireAnswer, WaitingAnswer>;
   readonly sentAtMs: number;
 }
 
@@ -368,9 +394,9 @@ type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
 async function acquireGrant(
   deps: AcquireDeps,
   request: AcquireRequest,
-  { waitMs, signal, failed }: AcquireBounds,
+  { signal, ...bounds }: AcquireBounds,
 ): Promise<Acquired> {
-  const attempt = new Attempt(deps, request, { waitMs, failed });
+  const attempt = new Attempt(deps, request, bounds);
   try {
     const acquired = await attempt.carryOut(signal);
     const { answer } = acquired;
@@ -396,13 +422,15 @@ class Attempt {
   readonly #request: AcquireRequest;
   readonly #waitMs: number;
   readonly #failed: FailedTry | undefined;
+  readonly #onWaiting: AcquireIntent['onWaiting'];
   readonly #beganAtMs: number;
 
   constructor(
     deps: AcquireDeps,
     request: AcquireRequest,
-    { waitMs, failed }: Omit<AcquireBounds, 'signal'>,
+    { waitMs, failed, onWaiting }: Omit<AcquireBounds, 'signal'>,
   ) {
+    this.#onWaiting = onWaiting;
     this.#deps = deps;
     this.#request = request;
     this.#waitMs = waitMs;
@@ -414,23 +442,38 @@ class Attempt {
     const { machine, answerMs } = this.#deps;
     const tryMs = Math.min(TRY_MS, answerMs);
     let failureCount = 0;
+    let waitingCount = 0;
     if (this.#failed !== undefined) {
       await this.#pause((failureCount += 1), this.#failed.error, signal);
     }
     for (;;) {
       const sentAtMs = machine.clock.nowMs();
       const lineMs = Math.max(0, this.#waitMs - (sentAtMs - this.#beganAtMs));
+      const callMs = this.#callMs(lineMs, waitingCount);
       let thrown: unknown;
       try {
-        const answer = await callWithin(machine, { ms: lineMs + tryMs, signal }, (ending) =>
-          outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, ending)),
+        const ms = Math.min(lineMs, callMs ?? lineMs) + tryMs;
+        const answer = await callWithin(machine, { ms, signal }, (ending) =>
+          outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, ending, callMs)),
         );
-        return { answer, sentAtMs };
+        if (answer.outcome !== 'waiting') return { answer, sentAtMs };
+        waitingCount += 1;
+        failureCount = 0;
+        const { place, frozen } = answer;
+        this.#onWaiting?.({ ...heldByOf(answer), place, frozen });
+        continue;
       } catch (error) {
         thrown = error;
       }
       await this.#pause((failureCount += 1), thrown, signal);
     }
+  }
+
+  /** How long the next call takes; undefined if it waits to the end. What a controller of older versions knows is one. */
+  #callMs(lineMs: number, waitingCount: number): number | undefined {
+    if (waitingCount === 0 && this.#onWaiting !== undefined && lineMs > 0) return FIRST_CALL_MS;
+    const isLong = lineMs > LIMITS.waitMsMax || this.#request.action !== undefined;
+    return isLong && lineMs > 0 ? CALL_MS : undefined;
   }
 
   /** Waits before the next try. @throws the error of the one before, if there is to be none. */
@@ -499,7 +542,8 @@ class Attempt {
   giveUp(): void {
     const { machine, wire, background } = this.#deps;
     const ttlMs = this.#request.ttlMs ?? serviceLadder(LIMITS.ttlMsMax).ttlMs;
-    const untilMs = machine.clock.nowMs() + this.#waitMs + ttlMs;
+    // No place in line lasts longer than a call does after it was last taken.
+    const untilMs = machine.clock.nowMs() + Math.min(this.#waitMs, LIMITS.waitMsMax) + ttlMs;
     const { signal: isClosed } = background;
     const bounds = { untilMs, tryMs: GIVE_UP_TRY_MS, signal: isClosed, mayPass: mayPassInTime };
     background.add(
