@@ -9,6 +9,7 @@ import {
   LeaseRevoked,
   LeaseRevoking,
   LeaseWaitTimeoutError,
+  type WaitingFor,
 } from '@leasehold/client';
 import { LIMITS } from '@leasehold/keys-core';
 import {
@@ -47,6 +48,16 @@ export interface LeaseRequest {
   readonly heldHint: string;
   /** Where the lease is; undefined: in the controller's own datacenter. */
   readonly datacenter: string | undefined;
+  /** How an environment is asked for; undefined for a lease. */
+  readonly environment?: EnvironmentRequest | undefined;
+}
+
+/** What only an environment is asked for with. */
+export interface EnvironmentRequest {
+  readonly action: string;
+  readonly order: 'oldest' | 'newest';
+  readonly supersede: 'waiting' | 'running' | undefined;
+  readonly override: { readonly reason: string } | undefined;
 }
 
 /** A command and the lease that it runs under. */
@@ -81,15 +92,16 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     let lease: Lease;
     try {
       // Over HTTP first, which fails at once when no controller answers.
-      const { scope, datacenter } = request;
-      await cli
-        .client()
-        .leases.get.query({ ...scope, datacenter }, { signal: signals.interrupted });
+      const { scope, datacenter, environment } = request;
+      const router = environment === undefined ? 'leases' : 'environments';
+      const client = cli.client();
+      await client[router].get.query({ ...scope, datacenter }, { signal: signals.interrupted });
       // Starting the guard must not use up time of the lease.
       await guard.ready();
       lease = await acquire(leasehold, request, {
         signal: signals.interrupted,
         nowMs: () => clock.nowMs(),
+        onWaiting: waitingTeller(request.scope, cli.context.stderr),
       });
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
@@ -105,30 +117,72 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
   }
 }
 
+interface Acquiring {
+  readonly signal: AbortSignal;
+  readonly nowMs: () => number;
+  /** Called with what it waits for, if it is an environment. */
+  readonly onWaiting?: (waiting: WaitingFor) => void;
+}
+
 /** @throws {CliFailure} when somebody else holds it. */
 export async function acquire(
-  leasehold: Pick<Leasehold, 'defineLease'>,
+  leasehold: Pick<Leasehold, 'defineLease' | 'environments'>,
   request: LeaseRequest,
-  { signal, nowMs }: { readonly signal: AbortSignal; readonly nowMs: () => number },
+  acquiring: Acquiring,
 ): Promise<Lease> {
-  const { scope, ttlMs, holder, comment, metadata, datacenter } = request;
-  const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
-  const kind = leasehold.defineLease(namespace, { ttlMs });
+  const { nowMs } = acquiring;
   const endsAtMs = nowMs() + request.waitMs;
   for (;;) {
-    // A longer wait is several calls: each takes a place in line of its own.
-    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsMax);
+    // A wait of weeks takes a place in line again.
+    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsInLineMax);
     try {
-      const wanted = { signal, holder, comment, metadata, datacenter };
-      return await kind.acquire(scope.name, { ...wanted, waitMs: Math.floor(waitMs) });
+      return await acquireWithin(leasehold, request, acquiring, Math.floor(waitMs));
     } catch (error) {
       if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) continue;
       if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-        throw heldFailure(scope, error, request);
+        throw heldFailure(request.scope, error, request);
       }
       throw error;
     }
   }
+}
+
+function acquireWithin(
+  leasehold: Pick<Leasehold, 'defineLease' | 'environments'>,
+  request: LeaseRequest,
+  { signal, onWaiting }: Acquiring,
+  waitMs: number,
+): Promise<Lease> {
+  const { scope, ttlMs, holder, comment, metadata, datacenter, environment } = request;
+  const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
+  const wanted = { signal, holder, comment, metadata, datacenter, waitMs };
+  if (environment === undefined) {
+    return leasehold.defineLease(namespace, { ttlMs }).acquire(scope.name, wanted);
+  }
+  const { supersede, ...how } = environment;
+  return leasehold.environments.acquire([...namespace, scope.name], {
+    ...wanted,
+    ...how,
+    supersede: waitMs > 0 ? supersede : undefined,
+    durationMs: ttlMs,
+    renew: true,
+    onWaiting: waitMs > 0 ? onWaiting : undefined,
+  });
+}
+
+/** Tells what a command waits for, and again when that has changed. */
+function waitingTeller(scope: Scope, print: (text: string) => void): (waiting: WaitingFor) => void {
+  let told = '';
+  return ({ by, since, action, comment, place, frozen }) => {
+    const what = [action, comment].filter((part) => part !== null && part !== '').join(' ');
+    const reason =
+      frozen === null
+        ? `${printable(by)}${what === '' ? '' : ` (${printable(what)})`} has it since ${since}`
+        : `it is frozen until ${frozen.until} because ${printable(frozen.reason)}`;
+    const text = `leasehold: waiting for ${scopeText(scope)}, place ${String(place)} in line: ${reason}.\n`;
+    if (text !== told) print(text);
+    told = text;
+  };
 }
 
 interface Running {
@@ -163,9 +217,9 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
     );
     if (released === 'unknown') cli.context.stderr(`${notReleasedText(scope, leftMs)}\n`);
   }
-  if (end.stop !== undefined) throw lostFailure(scope, end, end.stop);
+  if (end.stop !== undefined) throw lostFailure(request, end, end.stop);
   // It ended by itself; the controller knows best whether the lease was still held then.
-  if (isGone(released, end)) throw goneFailure(scope, end, released);
+  if (isGone(released, end)) throw goneFailure(request, end, released);
   return end;
 }
 
@@ -395,15 +449,19 @@ function heldFailure(
 }
 
 /** The failure of a run whose command was stopped because of its lease. */
-function lostFailure(scope: Scope, end: RunEnd, stop: Stop): CliFailure {
+function lostFailure(request: RunRequest, end: RunEnd, stop: Stop): CliFailure {
+  const { scope } = request;
   const why =
     stop.why === 'lost' && stop.reason instanceof LeaseLost ? stop.reason.reason : stop.why;
-  return lost(`${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`, end, why);
+  const message = `${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`;
+  return lost(request, message, end, why);
 }
 
 /** The failure of a run whose lease was gone before its command ended, without a notice. */
-function goneFailure(scope: Scope, end: RunEnd, released: string): CliFailure {
+function goneFailure(request: RunRequest, end: RunEnd, released: string): CliFailure {
+  const { scope } = request;
   return lost(
+    request,
     `${scopeText(scope)} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,
     end,
     released,
@@ -416,11 +474,17 @@ const GONE_TEXT: Readonly<Record<string, string>> = {
   expired: 'over',
 };
 
-function lost(message: string, { exitCode, signal }: CommandEnd, why: string): CliFailure {
+function lost(
+  { environment }: RunRequest,
+  message: string,
+  { exitCode, signal }: CommandEnd,
+  why: string,
+): CliFailure {
+  const group = environment === undefined ? 'leases' : 'env';
   return new CliFailure(message, {
     code: 'lease.lost',
     exitCode: RUN_EXIT_CODES.lost,
-    hint: 'The work may be incomplete. `leasehold leases history` shows what happened to the lease.',
+    hint: `The work may be incomplete. \`leasehold ${group} history\` shows what happened to the lease.`,
     details: { why, exitCode, signal },
   });
 }
