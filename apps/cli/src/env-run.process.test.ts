@@ -35,7 +35,7 @@ function aPipeline() {
     environment,
     /** What the deployments have written. */
     notes: () => readFile(file, 'utf8').catch(() => ''),
-    /** Writes its version as it begins, and at SIGTERM; goes on until it is stopped, or its file says so. */
+    /** Writes its version as it begins, and at SIGTERM; goes on until it is stopped, or its file tells it to end. */
     deploy(version: string, ...options: string[]): Started {
       const script = `
         trap 'echo "term ${version}" >>"$0"; exit 3' TERM

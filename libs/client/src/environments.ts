@@ -19,7 +19,7 @@ export interface EnvironmentOptions extends Omit<TryAcquireOptions, 'ttlMs'> {
 export interface EnvironmentWait {
   /**
    * How long to wait in its line, up to 7 days; by default 0. The place is kept across new connections and starts of
-   * controllers, as long as the client is heard of again within 25 s.
+   * controllers, as long as the client answers again within 25 s.
    */
   readonly waitMs?: number | undefined;
   /** `newest`: before those of the same role that came earlier; by default after them. */

@@ -14,8 +14,9 @@ import {
 import { printable } from '../output/text.ts';
 import { findCommand, ownHolder } from '../processes.ts';
 import { parseScope, withScope } from '../scope.ts';
+import type { EnvironmentRequest } from './acquire.ts';
 import { runGuard } from './guard.ts';
-import { type EnvironmentRequest, runWithLease } from './run-with-lease.ts';
+import { runWithLease } from './run-with-lease.ts';
 
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full
@@ -123,7 +124,7 @@ export function addEnvironmentRun(cli: Cli, parent: Command): void {
     .requiredOption('--action <action>', 'what the environment is used for, such as deploy')
     .option('--version <version>', 'the purpose that others see; the same as --comment')
     .addOption(
-      new Option('--order <order>', 'where it stands in line')
+      new Option('--order <order>', 'which of those with the same role comes first')
         .choices(['oldest', 'newest'])
         .default('oldest'),
     )

@@ -10,8 +10,8 @@ import { withDatacenter, type ActOptions } from '../options.ts';
 import { detailsText, durationText } from '../output/text.ts';
 import { ownHolder } from '../processes.ts';
 import { parseScope, scopeText, withScope } from '../scope.ts';
+import { acquire, type LeaseRequest } from './acquire.ts';
 import { withTtlAndWait } from './run.ts';
-import { acquire, type LeaseRequest } from './run-with-lease.ts';
 
 const TTL_MS = 10 * 60_000;
 

@@ -139,7 +139,7 @@ export class TestRegistry {
     this.#freezes.set(idOf(scope), { reason, untilMs: this.#clock.nowMs() + forMs });
   }
 
-  /** Ends those that wait for the same action, and what runs for it if the request says so. */
+  /** Ends those that wait for the same action, and what runs for it if the request asks for that. */
   #supersede(id: string, line: Ticket[], { action, holder, supersede }: AcquireRequest): void {
     const nowMs = this.#now();
     const details = { by: holder, since: new Date(nowMs).toISOString() };

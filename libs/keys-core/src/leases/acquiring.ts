@@ -29,7 +29,6 @@ import { newTimedId } from '../kernel/clock.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
-import type { Store } from '../postgres/open-store.ts';
 import {
   assertTtl,
   type Call,
@@ -190,7 +189,7 @@ async function askFirst({ request, waitMs, ask }: AcquireCall): Promise<GrantOut
 }
 
 interface AcquiringDeps {
-  readonly store: Store;
+  readonly store: KernelStore;
   readonly leases: LeaseStore;
   readonly cancel: CancelRequest;
   readonly face: 'lease' | 'environment';

@@ -267,7 +267,7 @@ describe('a request that supersedes', () => {
     expect(rows).toEqual([{ renewable: true }]);
   });
 
-  test('revokes what runs if it says so, and is granted when that has been released', async () => {
+  test('revokes what runs if it asks for that, and is granted when it has been released', async () => {
     const at = await open();
     const running = await acquired(at, { ...DEPLOY, holder: 'v1' });
     const newest = await queued(at, 'v2', { supersede: 'running' });

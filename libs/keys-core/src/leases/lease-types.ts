@@ -102,7 +102,7 @@ export interface WaitingAnswer extends Omit<HeldAnswer, 'outcome'> {
   readonly outcome: 'waiting';
   /** Its place in line, from 1. */
   readonly place: number;
-  /** The freeze that it waits out; null if there is none. */
+  /** The freeze that it waits out; null without one. */
   readonly frozen: { readonly until: string; readonly reason: string } | null;
 }
 
@@ -300,7 +300,7 @@ export interface QueuedView extends Omit<WaiterView, 'ticketId'> {
   readonly isPrior: boolean;
   /** Whether it stands before those that came earlier. */
   readonly isNewestFirst: boolean;
-  /** For how long its place is kept if its caller is not heard again, in milliseconds. */
+  /** For how long its place is kept if its caller does not answer again, in milliseconds. */
   readonly lapsesInMs: number;
 }
 

@@ -276,7 +276,7 @@ export interface QueuedRow {
   readonly isNewestFirst: boolean;
   readonly createdAt: number;
   readonly waitedMs: number;
-  /** For how long it keeps its place if its caller is not heard again. */
+  /** For how long it keeps its place if its caller does not answer again. */
   readonly lapsesInMs: number;
 }
 
