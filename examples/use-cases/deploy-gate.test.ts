@@ -88,6 +88,26 @@ describe('a deploy gate', () => {
     expect(await deployed).toEqual({ outcome: 'deployed' });
   });
 
+  test('deploys the newest of those that wait, and tells the older ones by whom they were superseded', async () => {
+    const { leasehold, gate, others, rollOuts } = setUp();
+    const wanted = { environment: 'production', waitMs: 7_200_000 };
+    const running = gate.deploy({ ...wanted, version: 'v1', by: 'ada' });
+    await leasehold.advance(50);
+    const older = gate.deploy({ ...wanted, version: 'v2', by: 'bob' });
+    await leasehold.advance(60_000);
+    const newest = others.deploy({ ...wanted, version: 'v3', by: 'cleo' });
+    await leasehold.advance(60_000);
+
+    expect(await older).toEqual({ outcome: 'superseded', by: 'cleo' });
+    expect(leasehold.waitersOf(PRODUCTION)).toEqual(['cleo']);
+    rollOuts[0]?.finish();
+    expect(await running).toEqual({ outcome: 'deployed' });
+    await leasehold.advance(1_000);
+    expect(rollOuts.map(({ version }) => version)).toEqual(['v1', 'v3']);
+    rollOuts[1]?.finish();
+    expect(await newest).toEqual({ outcome: 'deployed' });
+  });
+
   test('deploys what is urgent, with a reason, and lets those go on who have begun', async () => {
     const { leasehold, gate, others, rollOuts } = setUp();
     const begun = gate.deploy({ environment: 'production', version: 'v1', by: 'ada' });

@@ -1,4 +1,10 @@
-import { EnvironmentFrozenError, type Leasehold } from '@leasehold/client';
+import {
+  EnvironmentFrozenError,
+  EnvironmentSupersededError,
+  LeaseHeldError,
+  LeaseWaitTimeoutError,
+  type Leasehold,
+} from '@leasehold/client';
 
 export interface DeployTools {
   /** Stops when the signal aborts. Each of its steps sends the token, and a smaller one is refused. */
@@ -8,31 +14,33 @@ export interface DeployTools {
 export type DeployOutcome =
   | { readonly outcome: 'deployed' }
   | { readonly outcome: 'busy'; readonly by: string; readonly action: string | null }
+  | { readonly outcome: 'superseded'; readonly by: string }
   | { readonly outcome: 'frozen'; readonly until: Date; readonly reason: string };
 
 export interface Deployment {
   readonly environment: string;
   readonly version: string;
   readonly by: string;
+  /** How long it may wait for its turn; it then takes the place of older ones that wait. */
+  readonly waitMs?: number;
   /** Why it must be deployed even while the environment is frozen. */
   readonly urgent?: string;
 }
 
-/** One deployment at a time to each environment, and none while it is frozen. */
+/** One deployment at a time to each environment, the newest of those that wait next, and none while it is frozen. */
 export function createDeployGate(leasehold: Leasehold, tools: DeployTools) {
   /** @throws {LeaseLost} if the lease was lost, or an operator has revoked it, before the end. */
-  async function deploy({ environment, version, by, urgent }: Deployment): Promise<DeployOutcome> {
-    await using attempt = await leasehold.environments.tryAcquire(environment, {
+  async function deploy(deployment: Deployment): Promise<DeployOutcome> {
+    const { environment, version, by, urgent, waitMs = 0 } = deployment;
+    await using lease = await leasehold.environments.acquire(environment, {
       action: 'deploy',
       comment: version,
       holder: by,
       renew: true,
+      waitMs,
+      supersede: waitMs > 0 ? 'waiting' : undefined,
       override: urgent === undefined ? undefined : { reason: urgent },
     });
-    if (attempt.outcome === 'held') {
-      return { outcome: 'busy', by: attempt.by, action: attempt.action };
-    }
-    const { lease } = attempt;
     const { signal, fencingToken } = lease;
     await lease.run(() => tools.rollOut(version, { signal, fencingToken }));
     lease.assertHeld();
@@ -40,11 +48,19 @@ export function createDeployGate(leasehold: Leasehold, tools: DeployTools) {
   }
 
   return {
-    deploy: (deployment: Deployment): Promise<DeployOutcome> =>
-      deploy(deployment).catch((error: unknown) => {
-        if (!(error instanceof EnvironmentFrozenError)) throw error;
-        const { until, reason } = error;
-        return { outcome: 'frozen', until, reason };
-      }),
+    deploy: (deployment: Deployment): Promise<DeployOutcome> => deploy(deployment).catch(refusalOf),
   };
+}
+
+function refusalOf(error: unknown): DeployOutcome {
+  if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
+    const { by, action } = error.heldBy;
+    return { outcome: 'busy', by, action };
+  }
+  if (error instanceof EnvironmentSupersededError) return { outcome: 'superseded', by: error.by };
+  if (error instanceof EnvironmentFrozenError) {
+    const { until, reason } = error;
+    return { outcome: 'frozen', until, reason };
+  }
+  throw error;
 }

@@ -276,6 +276,41 @@ const QUEUE = [
     find: 'for update of w skip locked',
     replace: 'for update of w',
   },
+  {
+    name: 'environment-line-overtaken',
+    breaks: 'nobody is granted an environment while an earlier caller waits for it',
+    file: `${CORE}/grants/sql/environment-line.ts`,
+    find: "if (requests.every(({ face }) => face !== 'environment')) return NO_FRAGMENT;",
+    replace: 'if (requests.length > 0) return NO_FRAGMENT;',
+  },
+  {
+    name: 'frozen-waiter-holds-up-the-line',
+    breaks: 'a frozen waiter keeps back nobody whose action is not frozen',
+    file: `${CORE}/grants/sql/environment-line.ts`,
+    find: 'not exists (select ${BEFORE} and ${IS_NOT_FROZEN})',
+    replace: 'not exists (select ${BEFORE})',
+  },
+  {
+    name: 'superseded-still-waits',
+    breaks: 'a request that was superseded while it waited is granted nothing',
+    file: `${CORE}/grants/sql/environment-line.ts`,
+    find: 'delete from lease_waiter o\n      where o.ticket_id = any(array(select t.ticket_id from ticket t))\n      returning o.*',
+    replace: 'select o.* from lease_waiter o join ticket t on t.ticket_id = o.ticket_id',
+  },
+  {
+    name: 'superseded-still-runs',
+    breaks: 'what a newer request supersedes is revoked',
+    file: `${CORE}/leases/environment-waiting.ts`,
+    find: "supersede === 'running' ? await readRunning(tx, request) : undefined",
+    replace: 'undefined as string | undefined',
+  },
+  {
+    name: 'repeated-request-supersedes-again',
+    breaks: 'a request supersedes nothing that came after it, however often it is sent',
+    file: `${CORE}/leases/environment-waiting.ts`,
+    find: 'joined?.isFirst !== true || supersede === undefined',
+    replace: 'joined === undefined || supersede === undefined',
+  },
 ];
 
 const LADDER = [

@@ -28,9 +28,15 @@ export interface Cli {
   /** How lists are printed, and whether again and again; see `withListing`. */
   listing: { format: ListFormat; isWatched: boolean };
   /** Prints a list, in the form that was asked for; `empty` is its text without rows. */
-  showPage<Row>(page: ListPage<Row>, empty: string, columns: readonly Column<Row>[]): void;
-  /** Prints an answer: as JSON for programs, as text for people. */
-  show(answer: unknown, text: () => string): void;
+  /** Prints a page of a list. A watched one is printed again when it, or what is `beside` it in the columns, changes. */
+  showPage<Row>(
+    page: ListPage<Row>,
+    empty: string,
+    columns: readonly Column<Row>[],
+    beside?: unknown,
+  ): void;
+  /** Prints an answer: as JSON for programs, as text for people, which may say more, of what is `beside` it. */
+  show(answer: unknown, text: () => string, beside?: unknown): void;
   /** Adds a leaf command, with what every command has. */
   leaf(parent: Command, nameAndArguments: string, description: string): Command;
   /** What a command that did not fail ends with; undefined once the process is another program. */
@@ -89,15 +95,15 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
       return connection.api;
     },
     listing: { format: 'table', isWatched: false },
-    showPage(page, empty, columns) {
+    showPage(page, empty, columns, beside) {
       const { format } = cli.listing;
       if (isJson || format !== 'name' || page.items.length > 0) {
-        cli.show(page, () => pageText(page, { empty, columns, format }));
+        cli.show(page, () => pageText(page, { empty, columns, format }), beside);
       }
     },
-    show(answer, text) {
+    show(answer, text, beside) {
       const { isWatched } = cli.listing;
-      if (isWatched && !isChanged(answer)) return;
+      if (isWatched && !isChanged([answer, isJson ? undefined : beside])) return;
       const clear = isWatched && context.isTerminal && !isJson ? CLEAR_SCREEN : '';
       context.stdout(`${clear}${isJson ? JSON.stringify(answer) : text()}\n`);
     },

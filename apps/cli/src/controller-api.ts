@@ -17,6 +17,7 @@ export type WebhookView = NonNullable<
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
+export type EnvironmentQueue = Awaited<ReturnType<ControllerApi['environments']['queue']['query']>>;
 export type FailingCallback = ItemOf<ControllerApi['leases']['failingCallbacks']['query']>;
 export type FreezeView = ItemOf<ControllerApi['environments']['freezes']['query']>;
 export type DroneView = ItemOf<ControllerApi['drones']['list']['query']>;

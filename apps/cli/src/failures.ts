@@ -123,6 +123,7 @@ const EXIT_CODE_OF: Partial<Record<FailureCode, ExitCode>> = {
   'key.tag_mismatch': EXIT_CODES.held,
   'reservation.key_held': EXIT_CODES.held,
   'environment.frozen': EXIT_CODES.held,
+  'environment.superseded': EXIT_CODES.held,
 };
 
 /** The exit code of a command that failed with this code. */

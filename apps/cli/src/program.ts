@@ -37,14 +37,14 @@ export async function runCli(
   context: CliContext,
 ): Promise<number | undefined> {
   const cli = createCli(context, asksForJson(args));
-  let program = createProgram(cli);
+  let program = createProgram(cli, args);
   try {
     await program.parseAsync([...args], { from: 'user' });
     while (cli.listing.isWatched && !context.signal().aborted) {
       await delay(WATCH_MS, undefined, { signal: context.signal() }).catch(() => undefined);
       if (context.signal().aborted) break;
       // Each time the whole command, as if it were typed again.
-      program = createProgram(cli);
+      program = createProgram(cli, args);
       await program.parseAsync([...args], { from: 'user' });
     }
     return cli.exitCode;
@@ -160,15 +160,21 @@ function listsIn(command: Command): Command[] {
   return (isPaged || isOther) && command.name() !== 'create' ? [command] : [];
 }
 
+/** Whether the arguments are of `env run`, which has a `--version` of its own: the program's would take it. */
+function isEnvironmentRun(args: readonly string[]): boolean {
+  const at = args.indexOf('env');
+  return at !== -1 && args[at + 1] === 'run';
+}
+
 /** The whole command line. Nothing in it but `completion` prints or exits by itself. */
-export function createProgram(cli: Cli): Command {
+export function createProgram(cli: Cli, args: readonly string[] = []): Command {
   const program = new Command('leasehold')
     .description('Who holds a key right now, and until when')
-    .version(packageJson.version)
     .option('--json', 'print answers as JSON, errors too')
     .option('--context <name>', 'the context to use, whatever is set')
     .showSuggestionAfterError()
     .addHelpText('after', HELP);
+  if (!isEnvironmentRun(args)) program.version(packageJson.version);
   // Subcommands inherit these settings, if they are made before the subcommands.
   program.exitOverride().configureOutput({
     writeOut: cli.context.stdout,

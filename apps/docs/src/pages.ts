@@ -90,7 +90,7 @@ const GUIDES: Section = {
     page('docs/guides/own-program.md', 'guides/own-program', 'Run your own program'),
     page('docs/guides/browser-to-room.md', 'guides/browser-to-room', 'From a browser to a room'),
     page('docs/recipes/gateway-names.md', 'guides/gateway-names', 'TLS and names of a gateway'),
-    page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy gate'),
+    page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy pipeline'),
     page(
       'docs/recipes/preview-environments.md',
       'guides/preview-environments',

@@ -13,7 +13,8 @@ import { eventsRouter, refusalsRouter, searchRouter } from './routers/events-rou
 import { backendsRouter, dronesRouter } from './routers/fleet-routers.ts';
 import { gatewayRouter } from './routers/gateway-router.ts';
 import { keysRouter } from './routers/keys-router.ts';
-import { environmentsRouter, leasesRouter } from './routers/lease-routers.ts';
+import { environmentsRouter } from './routers/environment-routers.ts';
+import { leasesRouter } from './routers/lease-routers.ts';
 import {
   bulkRouter,
   datacentersRouter,

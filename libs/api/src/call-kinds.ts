@@ -165,7 +165,9 @@ const READS: ReadonlySet<string> = new Set([
     'history',
     'at',
   ].map((name) => `leases.${name}`),
-  ...['get', 'list', 'count', 'history', 'at', 'freezes'].map((name) => `environments.${name}`),
+  ...['get', 'list', 'count', 'history', 'at', 'queue', 'freezes'].map(
+    (name) => `environments.${name}`,
+  ),
   ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),
   'backends.logs',
   'events.list',
@@ -191,9 +193,17 @@ const ACTS: ReadonlySet<string> = new Set([
     'update',
   ].map((name) => `leases.${name}`),
   ...['blockRenewal', 'allowRenewal', 'revoke'].map((name) => `leases.${name}`),
-  ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'update', 'revoke', 'freeze', 'unfreeze'].map(
-    (name) => `environments.${name}`,
-  ),
+  ...[
+    'tryAcquire',
+    'acquire',
+    'heartbeat',
+    'release',
+    'cancel',
+    'update',
+    'revoke',
+    'freeze',
+    'unfreeze',
+  ].map((name) => `environments.${name}`),
   ...['drain', 'undrain', 'markLost', 'remove'].map((name) => `drones.${name}`),
   'backends.terminate',
   'holdOff.end',
@@ -247,6 +257,7 @@ const GRANTING_CALLS: ReadonlySet<string> = new Set([
   'leases.acquireAll',
   'leases.acquireMany',
   'environments.tryAcquire',
+  'environments.acquire',
 ]);
 
 /** Whether calls of this procedure ask for grants. */

@@ -25,6 +25,7 @@ export {
 } from './contract/gateway.ts';
 export { connectInputSchema, keyListInputSchema, keyRenewInputSchema } from './contract/keys.ts';
 export {
+  acquireEnvironmentInputSchema,
   acquireInputSchema,
   declareInputSchema,
   environmentListInputSchema,

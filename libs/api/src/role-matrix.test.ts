@@ -57,6 +57,8 @@ const CONTRACT: Record<string, Role> = {
   'leases.allowRenewal': 'operator',
   'leases.revoke': 'operator',
   'environments.tryAcquire': 'client',
+  'environments.acquire': 'client',
+  'environments.queue': 'viewer',
   'environments.heartbeat': 'client',
   'environments.release': 'client',
   'environments.cancel': 'client',

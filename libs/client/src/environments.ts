@@ -1,6 +1,6 @@
 /** Environment leases: only one action may run in an environment at a time. */
 import { assertEnvironment, assertEnvironmentWork, plainMetadata } from './inputs.ts';
-import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './lease/acquire.ts';
+import type { AcquireIntent, LeaseAttempt, LeaseTaker, WaitingFor } from './lease/acquire.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
 import type { Lease } from './lease/lease.ts';
 import { LeaseholdCallError } from './transport/errors.ts';
@@ -16,7 +16,35 @@ export interface EnvironmentOptions extends Omit<TryAcquireOptions, 'ttlMs'> {
   readonly override?: { readonly reason: string } | undefined;
 }
 
+export interface EnvironmentWait {
+  /**
+   * How long to wait in its line, up to 7 days; by default 0. The place is kept across new connections and starts of
+   * controllers, as long as the client answers again within 25 s.
+   */
+  readonly waitMs?: number | undefined;
+  /** `newest`: before those of the same role that came earlier; by default after them. */
+  readonly order?: 'oldest' | 'newest' | undefined;
+  /**
+   * Ends those that wait for the same action and came earlier: they fail with {@link EnvironmentSupersededError}. With
+   * `running`, the one that holds it is also revoked, and this waits until it has released it, or it has run out.
+   */
+  readonly supersede?: 'waiting' | 'running' | undefined;
+  /** Called with who is before it and at which place it is, again and again while it waits. */
+  readonly onWaiting?: ((waiting: WaitingFor) => void) | undefined;
+}
+
 export interface Environments {
+  /**
+   * Acquires the environment, after a wait in its line for up to `waitMs`. A freeze that ends before is waited out.
+   * @throws {LeaseWaitTimeoutError} when the time is over, or {@link LeaseHeldError} without `waitMs`;
+   * `EnvironmentSupersededError` when a newer request has superseded it; `EnvironmentFrozenError` when it is frozen
+   * for longer than `waitMs`; otherwise as `acquire` of a lease does.
+   */
+  acquire(
+    environment: string | readonly string[],
+    options: EnvironmentOptions & EnvironmentWait,
+  ): Promise<Lease>;
+
   /**
    * Acquires the environment if it is free now; otherwise the result has the holder, the start and the
    * comment. It is safe to release the lease after it has expired.
@@ -28,7 +56,7 @@ export interface Environments {
   ): Promise<LeaseAttempt>;
 }
 
-export interface EnvironmentWork<T> extends EnvironmentOptions {
+export interface EnvironmentWork<T> extends EnvironmentOptions, EnvironmentWait {
   /** Returns why the action may not run now; nothing, or an empty list, if it may. */
   readonly veto?: ((lease: Lease) => VetoAnswer | Promise<VetoAnswer>) | undefined;
   /** Records that the environment is in use. */
@@ -51,6 +79,7 @@ export class EnvironmentVetoedError extends LeaseholdCallError {
 
 export function createEnvironments(taker: LeaseTaker, holder: string): Environments {
   return {
+    acquire: async (...args) => taker.acquire(intentOf(holder, ...args)),
     tryAcquire: async (...args) => taker.tryAcquire(intentOf(holder, ...args)),
   };
 }
@@ -75,20 +104,23 @@ export async function withEnvironmentLease<T>(
 export function intentOf(
   holder: string,
   environment: string | readonly string[],
-  options: EnvironmentOptions,
+  options: EnvironmentOptions & EnvironmentWait,
 ): AcquireIntent {
   const segments = typeof environment === 'string' ? [environment] : environment;
   assertEnvironment(segments, options);
   const namespace = segments.slice(0, -1);
   const key = segments.at(-1) ?? '';
   const { durationMs, renew = false, action, comment, metadata, datacenter, signal } = options;
-  const { override } = options;
+  const { override, waitMs = 0, order, supersede, onWaiting } = options;
   return {
     scope: { face: 'environment', namespace, key },
     ttlMs: durationMs,
     holder: options.holder ?? holder,
     renews: renew,
-    waitMs: 0,
+    waitMs,
+    order,
+    supersede,
+    onWaiting,
     metadata: plainMetadata(metadata),
     action,
     comment,

@@ -10,14 +10,15 @@ export type {
   LeaseDefinitionOptions,
   TryAcquireOptions,
 } from './lease/lease-definition.ts';
-export type { LeaseAttempt } from './lease/acquire.ts';
 export type { AcquireAll, AcquireAllOptions, LeaseName } from './lease/acquire-all.ts';
 export type { LeaseGrant, LeasesTogether } from './lease/held-together.ts';
+export type { LeaseAttempt, WaitingFor } from './lease/acquire.ts';
 export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease-definition.ts';
 export {
   EnvironmentVetoedError,
   type EnvironmentOptions,
   type Environments,
+  type EnvironmentWait,
   type EnvironmentWork,
   type VetoAnswer,
 } from './environments.ts';
@@ -51,6 +52,7 @@ export type {
 } from './reservations.ts';
 export {
   EnvironmentFrozenError,
+  EnvironmentSupersededError,
   DatacenterUnreachableError,
   LeaseholdCallError,
   OutcomeUnknownError,

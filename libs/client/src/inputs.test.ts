@@ -114,7 +114,15 @@ const reachability = {
   explain: async <T>(call: () => Promise<T>): Promise<T> => call(),
   isHopeless: () => false,
 };
-const acquireInput = { namespace: ['n'], key: 'k', ttlMs: 30_000, holder: 'h', localTimeMs: 0 };
+const acquireInput = {
+  namespace: ['n'],
+  key: 'k',
+  ttlMs: 30_000,
+  holder: 'h',
+  localTimeMs: 0,
+  // This library always sends one.
+  idempotencyKey: 'i',
+};
 const tryInput = { environment: 'e', action: 'a', holder: 'h', localTimeMs: 0 };
 
 function fieldsOf(): Field[] {
@@ -282,7 +290,7 @@ describe('a wait that is no time', () => {
       for (const failure of [free, asRun, asDefault, held]) {
         expect(failure).toMatchObject({
           code: 'request.invalid',
-          message: 'waitMs must be a whole number from 0 to 120000',
+          message: 'waitMs must be a whole number from 0 to 604800000',
           details: { field: 'waitMs' },
         });
       }

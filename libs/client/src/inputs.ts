@@ -185,7 +185,8 @@ const ttlMs: Check = rule((value) =>
   Number.isInteger(value) ? undefined : 'must be a whole number of milliseconds',
 );
 
-const waitMs: Check = whole(0, LIMITS.waitMsMax);
+/** In line for a lease or an environment, by call after call. */
+const waitMs: Check = whole(0, LIMITS.waitMsInLineMax);
 
 const namespaceSegments: Check = rule((value) => {
   if (!Array.isArray(value)) return 'must be a list of strings';
@@ -221,6 +222,10 @@ const environment = fields({
   durationMs: optional(ttlMs),
   renew: optional(flag),
   override: optional(fields({ reason })),
+  waitMs: optional(waitMs),
+  order: optional(oneOf('oldest', 'newest')),
+  supersede: optional(oneOf('waiting', 'running')),
+  onWaiting: optional(callback),
 });
 
 const acquiringAll = fields({
@@ -283,13 +288,22 @@ export function assertAcquireAll(
 /** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */
 export function assertEnvironment(
   segments: readonly string[],
-  options: { readonly durationMs?: number | undefined },
+  options: {
+    readonly durationMs?: number | undefined;
+    readonly waitMs?: number | undefined;
+    readonly supersede?: string | undefined;
+  },
 ): void {
   assertInput(listOf(rule(stringProblem)), segments, 'environment');
   assertInput(namespaceSegments, segments.slice(0, -1), 'environment');
   assertInput(name, segments.at(-1) ?? '', 'environment');
   assertInput(environment, options, '');
   assertTtlRange(options.durationMs);
+  if (options.supersede === undefined || (options.waitMs ?? 0) > 0) return;
+  throw new LeaseholdCallError('request.invalid', {
+    message: 'supersede needs waitMs: what runs may take long to stop',
+    details: { field: 'supersede' },
+  });
 }
 
 /** @throws {LeaseholdCallError} `request.invalid`. */
@@ -381,7 +395,7 @@ export const connectShape: Check = fields({
   key: optional(keyShape),
   access: optional(accessShape),
   spawn: optional(spawnShape),
-  waitMs: optional(waitMs),
+  waitMs: optional(whole(0, LIMITS.waitMsMax)),
   waitFor: optional(oneOf('granted', 'ready')),
   idempotencyKey: optional(text({ bytesMin: 1, bytesMax: LIMITS.idempotencyKeyBytesMax })),
 });

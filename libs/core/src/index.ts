@@ -104,7 +104,7 @@ export interface LeaseholdCore<Tx> {
   ): Promise<Result>;
   /** A coordinator of this process: its hooks write the service's tables in the lease's transaction. */
   coordinator(options: CoordinatorOptions): LeaseCoordinator<Tx>;
-  /** Leases an environment if nobody holds it; never waits. `await using` releases it. */
+  /** Leases an environment, at once or after a wait in its line. `await using` releases it. */
   tryAcquireEnvironment(
     environment: Environment,
     request: EnvironmentRequest,

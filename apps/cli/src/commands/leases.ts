@@ -31,13 +31,14 @@ import {
   leaseColumns,
   leaseDetails,
   momentText,
+  queueText,
   WAITER_COLUMNS,
   withMoment,
   type MomentOptions,
 } from '../output/grant-text.ts';
 import { printable, type Column } from '../output/text.ts';
 import { addFreezes, readFreezes, frozenText } from './freezes.ts';
-import { addGuard, addRun } from '../run/run.ts';
+import { addEnvironmentRun, addGuard, addRun } from '../run/run.ts';
 import { addSteps } from '../run/steps.ts';
 import { parseScope, scopeText, withScope, type Scope, type ScopeOptions } from '../scope.ts';
 
@@ -79,12 +80,13 @@ export function addLeases(cli: Cli, program: Command): void {
 export function addEnvironments(cli: Cli, program: Command): void {
   const parent = program
     .command('env')
-    .description('List, inspect, revoke and freeze environments');
+    .description('List, inspect, revoke and freeze environments, and run commands in them');
   addLs(cli, parent, ENVIRONMENTS);
   addShow(cli, parent, ENVIRONMENTS);
   addRevoke(cli, parent, ENVIRONMENTS);
   addHistory(cli, parent, ENVIRONMENTS);
   addWatch(cli, parent, ENVIRONMENTS);
+  addEnvironmentRun(cli, parent);
   addFreezes(cli, parent);
 }
 
@@ -113,7 +115,7 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
     });
     const empty = nothingText(router, options, recency);
     const frozen = (lease: LeaseView): string => frozenText(freezes, lease);
-    cli.showPage(page, empty, leaseColumns(noun, datacenter, frozen));
+    cli.showPage(page, empty, leaseColumns(noun, datacenter, frozen), freezes);
   });
 }
 
@@ -129,9 +131,21 @@ function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
         return;
       }
       const client = cli.client();
-      const { lease } = await findLease(face, client, text, options);
-      const freezes = noun === 'lease' ? [] : await readFreezes(client, options.datacenter);
-      cli.show(lease, () => leaseDetails(noun, lease, frozenText(freezes, lease)));
+      const { scope, lease } = await findLease(face, client, text, options);
+      if (noun === 'lease') {
+        cli.show(lease, () => leaseDetails(noun, lease, ''));
+        return;
+      }
+      const { datacenter } = options;
+      const [freezes, queue] = await Promise.all([
+        readFreezes(client, datacenter),
+        client.environments.queue.query({ ...scope, datacenter }),
+      ]);
+      const frozen = frozenText(freezes, lease);
+      cli.show(
+        { ...lease, queue },
+        () => `${leaseDetails(noun, lease, frozen)}${queueText(queue)}`,
+      );
     },
   );
 }

@@ -2,7 +2,13 @@ import type { HoldOffView } from '@leasehold/api/contract';
 import type { ControllerApi } from '@leasehold/client';
 import { HOLD_OFF_CAUSES, momentOf } from '@leasehold/keys-core';
 import { InvalidArgumentError, type Command } from 'commander';
-import type { EventView, FailingCallback, LeaseView, LeaseWaiterView } from '../controller-api.ts';
+import type {
+  EnvironmentQueue,
+  EventView,
+  FailingCallback,
+  LeaseView,
+  LeaseWaiterView,
+} from '../controller-api.ts';
 import { scopeText } from '../scope.ts';
 import {
   agoText,
@@ -91,6 +97,28 @@ export const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
   { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
   { head: 'since', text: (waiter) => waiter.since },
 ];
+
+/** Who waits for an environment and who was superseded, after its details; '' if nobody is. */
+export function queueText({ waiting, superseded }: EnvironmentQueue): string {
+  const lines = [
+    ...waiting.map(
+      ({ place, waiter, action, comment, since, isPrior }) =>
+        `  ${String(place)}. ${workText(waiter, action, comment)}, since ${since}${isPrior ? ', by its role' : ''}`,
+    ),
+    ...(superseded.length === 0 ? [] : ['superseded']),
+    ...superseded.map(
+      ({ waiter, action, comment, by, at }) =>
+        `  ${workText(waiter, action, comment)}, by ${printable(by)} at ${at}`,
+    ),
+  ];
+  if (lines.length === 0) return '';
+  return `\n${[...(waiting.length === 0 ? [] : ['waiting']), ...lines].join('\n')}`;
+}
+
+function workText(waiter: string, action: string, comment: string | null): string {
+  const what = comment === null ? action : `${action} ${comment}`;
+  return `${printable(waiter)} (${printable(what)})`;
+}
 
 /** Callbacks of expired leases that fail, as they were at `asOf`. */
 export function failingCallbackColumns(

@@ -3,14 +3,10 @@ import { constants } from 'node:os';
 import {
   createLeasehold,
   type Lease,
-  LeaseHeldError,
-  type Leasehold,
   LeaseLost,
   LeaseRevoked,
   LeaseRevoking,
-  LeaseWaitTimeoutError,
 } from '@leasehold/client';
-import { LIMITS } from '@leasehold/keys-core';
 import {
   createBootClock,
   type Environment,
@@ -25,6 +21,7 @@ import { CliFailure, RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures.ts';
 import { durationText, printable } from '../output/text.ts';
 import { signalSession } from '../processes.ts';
 import { type Scope, scopeText } from '../scope.ts';
+import { acquire, type LeaseRequest, waitingTeller } from './acquire.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -32,22 +29,6 @@ import type {
   GuardReport,
   StopCause,
 } from './guard-protocol.ts';
-
-/** What a command asks for. */
-export interface LeaseRequest {
-  readonly scope: Scope;
-  readonly ttlMs: number;
-  readonly waitMs: number;
-  readonly holder: string;
-  readonly comment: string | undefined;
-  readonly metadata?: unknown;
-  /** What to end with when somebody else holds the lease. */
-  readonly heldExitCode: number;
-  /** What has not happened then. */
-  readonly heldHint: string;
-  /** Where the lease is; undefined: in the controller's own datacenter. */
-  readonly datacenter: string | undefined;
-}
 
 /** A command and the lease that it runs under. */
 interface RunRequest extends LeaseRequest {
@@ -81,15 +62,16 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     let lease: Lease;
     try {
       // Over HTTP first, which fails at once when no controller answers.
-      const { scope, datacenter } = request;
-      await cli
-        .client()
-        .leases.get.query({ ...scope, datacenter }, { signal: signals.interrupted });
+      const { scope, datacenter, environment } = request;
+      const router = environment === undefined ? 'leases' : 'environments';
+      const client = cli.client();
+      await client[router].get.query({ ...scope, datacenter }, { signal: signals.interrupted });
       // Starting the guard must not use up time of the lease.
       await guard.ready();
       lease = await acquire(leasehold, request, {
         signal: signals.interrupted,
         nowMs: () => clock.nowMs(),
+        onWaiting: waitingTeller(request.scope, cli.context.stderr),
       });
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
@@ -102,32 +84,6 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     cli.exitCode = exitCodeOf(end);
   } finally {
     guard.close();
-  }
-}
-
-/** @throws {CliFailure} when somebody else holds it. */
-export async function acquire(
-  leasehold: Pick<Leasehold, 'defineLease'>,
-  request: LeaseRequest,
-  { signal, nowMs }: { readonly signal: AbortSignal; readonly nowMs: () => number },
-): Promise<Lease> {
-  const { scope, ttlMs, holder, comment, metadata, datacenter } = request;
-  const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
-  const kind = leasehold.defineLease(namespace, { ttlMs });
-  const endsAtMs = nowMs() + request.waitMs;
-  for (;;) {
-    // A longer wait is several calls: each takes a place in line of its own.
-    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsMax);
-    try {
-      const wanted = { signal, holder, comment, metadata, datacenter };
-      return await kind.acquire(scope.name, { ...wanted, waitMs: Math.floor(waitMs) });
-    } catch (error) {
-      if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) continue;
-      if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-        throw heldFailure(scope, error, request);
-      }
-      throw error;
-    }
   }
 }
 
@@ -163,9 +119,9 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
     );
     if (released === 'unknown') cli.context.stderr(`${notReleasedText(scope, leftMs)}\n`);
   }
-  if (end.stop !== undefined) throw lostFailure(scope, end, end.stop);
+  if (end.stop !== undefined) throw lostFailure(request, end, end.stop);
   // It ended by itself; the controller knows best whether the lease was still held then.
-  if (isGone(released, end)) throw goneFailure(scope, end, released);
+  if (isGone(released, end)) throw goneFailure(request, end, released);
   return end;
 }
 
@@ -370,40 +326,20 @@ function notReleasedText(scope: Scope, leftMs: number): string {
   return `leasehold: ${scopeText(scope)} could not be released: no controller answered. It expires${until}.`;
 }
 
-/** The failure of a run that was not granted its lease. */
-function heldFailure(
-  scope: Scope,
-  error: LeaseHeldError | LeaseWaitTimeoutError,
-  { waitMs, heldExitCode, heldHint }: LeaseRequest,
-): CliFailure {
-  const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
-  const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
-  // When its time is over nobody holds it: the caller that is named is first in line.
-  const message =
-    remainingMs > 0
-      ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
-      : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
-  const line = waiters > 0 ? ` Waiting in line: ${String(waiters)}.` : '';
-  const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
-  return new CliFailure(`${message}${waited}${line}`, {
-    code: error.code,
-    exitCode: heldExitCode,
-    hint: `${heldHint}${waitMs > 0 ? '' : ' `--wait 10m` waits in line.'}`,
-    retryable: true,
-    details: error.details,
-  });
-}
-
 /** The failure of a run whose command was stopped because of its lease. */
-function lostFailure(scope: Scope, end: RunEnd, stop: Stop): CliFailure {
+function lostFailure(request: RunRequest, end: RunEnd, stop: Stop): CliFailure {
+  const { scope } = request;
   const why =
     stop.why === 'lost' && stop.reason instanceof LeaseLost ? stop.reason.reason : stop.why;
-  return lost(`${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`, end, why);
+  const message = `${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`;
+  return lost(request, message, end, why);
 }
 
 /** The failure of a run whose lease was gone before its command ended, without a notice. */
-function goneFailure(scope: Scope, end: RunEnd, released: string): CliFailure {
+function goneFailure(request: RunRequest, end: RunEnd, released: string): CliFailure {
+  const { scope } = request;
   return lost(
+    request,
     `${scopeText(scope)} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,
     end,
     released,
@@ -416,11 +352,17 @@ const GONE_TEXT: Readonly<Record<string, string>> = {
   expired: 'over',
 };
 
-function lost(message: string, { exitCode, signal }: CommandEnd, why: string): CliFailure {
+function lost(
+  { environment }: RunRequest,
+  message: string,
+  { exitCode, signal }: CommandEnd,
+  why: string,
+): CliFailure {
+  const group = environment === undefined ? 'leases' : 'env';
   return new CliFailure(message, {
     code: 'lease.lost',
     exitCode: RUN_EXIT_CODES.lost,
-    hint: 'The work may be incomplete. `leasehold leases history` shows what happened to the lease.',
+    hint: `The work may be incomplete. \`leasehold ${group} history\` shows what happened to the lease.`,
     details: { why, exitCode, signal },
   });
 }

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 import { LIMITS, serviceLadder } from '@leasehold/keys-core';
 import { durationWord } from '@leasehold/service-kit';
 import type { Cli } from '../cli.ts';
@@ -14,6 +14,7 @@ import {
 import { printable } from '../output/text.ts';
 import { findCommand, ownHolder } from '../processes.ts';
 import { parseScope, withScope } from '../scope.ts';
+import type { EnvironmentRequest } from './acquire.ts';
 import { runGuard } from './guard.ts';
 import { runWithLease } from './run-with-lease.ts';
 
@@ -53,23 +54,102 @@ export function addRun(cli: Cli, parent: Command): void {
   withRunOptions(withScope(command))
     .usage('[options] <scope> -- <command...>')
     .addHelpText('after', HELP)
-    .action(async (text: string, words: string[], options: RunCommandOptions) => {
-      const scope = parseScope(text, options.namespace);
-      const graceMs = checkedGraceMs(options);
-      assertRunnable(words[0] ?? '', cli.context.environment['PATH'] ?? '');
-      await runWithLease(cli, {
-        scope,
-        graceMs,
-        command: words,
-        ttlMs: options.ttl,
-        waitMs: options.wait,
-        holder: options.holder ?? `${ownHolder()}/${String(process.pid)}`,
-        heldHint: 'The command was not run.',
-        heldExitCode: options.heldExit,
-        isTokenPassed: options.passToken === true,
-        datacenter: options.datacenter,
-        comment: options.comment ?? basename(words[0] ?? ''),
-      });
+    .action((text: string, words: string[], options: RunCommandOptions) =>
+      runCommand(cli, { text, words, options }),
+    );
+}
+
+interface CommandLine {
+  readonly text: string;
+  readonly words: readonly string[];
+  readonly options: RunCommandOptions;
+  readonly environment?: EnvironmentRequest;
+}
+
+async function runCommand(
+  cli: Cli,
+  { text, words, options, environment }: CommandLine,
+): Promise<void> {
+  const scope = parseScope(text, options.namespace);
+  const graceMs = checkedGraceMs(options);
+  assertRunnable(words[0] ?? '', cli.context.environment['PATH'] ?? '');
+  await runWithLease(cli, {
+    scope,
+    graceMs,
+    environment,
+    command: words,
+    ttlMs: options.ttl,
+    waitMs: options.wait,
+    holder: options.holder ?? `${ownHolder()}/${String(process.pid)}`,
+    heldHint: 'The command was not run.',
+    heldExitCode: options.heldExit,
+    isTokenPassed: options.passToken === true,
+    datacenter: options.datacenter,
+    comment: options.comment ?? basename(words[0] ?? ''),
+  });
+}
+
+const ENVIRONMENT_HELP = `
+  leasehold env run shop/prod --action deploy --version 1.2.3 --wait 2h --supersede -- ./deploy.sh
+
+As \`leasehold leases run\` does for a lease: the environment is held while CMD runs, and CMD is ended before anybody
+else is granted it. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID, LEASEHOLD_LEASE_NAMESPACE and
+LEASEHOLD_LEASE_KEY in its environment.
+
+With --wait it waits in line, and prints to the standard error for whom and at which place. The place is kept while a
+controller starts again, or the connection is lost, for up to 25s. Operators and administrators come before
+services; among those of one role --order newest comes before --order oldest. A freeze that ends within --wait is
+waited out; a longer one is refused at once, unless --override has a reason and the freeze allows it.
+
+--supersede ends those that wait for the same action and came earlier, which end with exit code 6.
+--supersede-running also stops the CMD that runs for it: it gets SIGTERM, and SIGKILL at the deadline of its
+lease, and this CMD starts when it has ended, or its deadline has passed.
+
+Exit codes: those of \`leases run\`; 6, or --held-exit, also if it is frozen or was superseded while it waited.`;
+
+interface EnvironmentRunOptions extends RunCommandOptions {
+  readonly action: string;
+  readonly version?: string;
+  readonly order: 'oldest' | 'newest';
+  readonly supersede?: boolean;
+  readonly supersedeRunning?: boolean;
+  readonly override?: string;
+}
+
+/** `leasehold env run`: a command in an environment. */
+export function addEnvironmentRun(cli: Cli, parent: Command): void {
+  const about = 'Hold an environment while a command runs, after a wait in its line';
+  const command = cli.leaf(parent, 'run <environment> <command...>', about);
+  withRunOptions(withScope(command))
+    .requiredOption('--action <action>', 'what the environment is used for, such as deploy')
+    .option('--version <version>', 'the purpose that others see; the same as --comment')
+    .addOption(
+      new Option('--order <order>', 'which of those with the same role comes first')
+        .choices(['oldest', 'newest'])
+        .default('oldest'),
+    )
+    .option('--supersede', 'end those that wait for the same action')
+    .option('--supersede-running', 'also stop what runs for the same action')
+    .option('--override <reason>', 'although it is frozen, if the freeze allows it')
+    .usage('[options] <environment> -- <command...>')
+    .addHelpText('after', ENVIRONMENT_HELP)
+    .action(async (text: string, words: string[], options: EnvironmentRunOptions) => {
+      const { supersede, supersedeRunning, override } = options;
+      const superseding = supersede === true ? 'waiting' : undefined;
+      const environment = {
+        action: options.action,
+        order: options.order,
+        supersede: supersedeRunning === true ? 'running' : superseding,
+        override: override === undefined ? undefined : { reason: override },
+      } as const;
+      if (environment.supersede !== undefined && options.wait === 0) {
+        throw usageFailure(
+          '--supersede needs --wait, such as --wait 10m: what runs may take long to stop.',
+        );
+      }
+      const comment = options.version ?? options.comment;
+      const run = comment === undefined ? options : { ...options, comment };
+      await runCommand(cli, { text, words, options: run, environment });
     });
 }
 

@@ -10,8 +10,8 @@ import { withDatacenter, type ActOptions } from '../options.ts';
 import { detailsText, durationText } from '../output/text.ts';
 import { ownHolder } from '../processes.ts';
 import { parseScope, scopeText, withScope } from '../scope.ts';
+import { acquire, type LeaseRequest } from './acquire.ts';
 import { withTtlAndWait } from './run.ts';
-import { acquire, type LeaseRequest } from './run-with-lease.ts';
 
 const TTL_MS = 10 * 60_000;
 
@@ -26,7 +26,7 @@ may hold it. \`leases run\` holds a lease for one command, renews it, and stops 
 
 With --env two lines are printed that a shell can evaluate, and that $GITHUB_ENV and $GITHUB_OUTPUT take.
 
-A wait of more than 2 minutes joins the line again every 2 minutes, at its end. SIGINT, SIGTERM and SIGHUP end the wait,
+SIGINT, SIGTERM and SIGHUP end the wait,
 and leave neither a place in line nor a lease.
 
 Exit codes: 0 granted; 6 somebody else holds it, also after the whole --wait; 2 wrong usage; 3 no controller answers;

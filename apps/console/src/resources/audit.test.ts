@@ -154,6 +154,10 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     detail: ENVIRONMENT,
     text: 'Ada Okafor acquired the environment shop/demo although it was frozen',
   },
+  'environments.supersede': {
+    detail: { ...ENVIRONMENT, holder: 'ci/42', waiting: ['ci/41'] },
+    text: 'Ada Okafor superseded older requests for the environment shop/demo for ci/42',
+  },
   'bulk.start': {
     resource: 'bulk:1',
     detail: { action: 'revoke', mode: 'force', total: 1_200 },

@@ -120,6 +120,12 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     target,
     ' although it was frozen',
   ],
+  'environments.supersede': ({ who, target, field }) => [
+    who,
+    ' superseded older requests for the environment ',
+    target,
+    ` for ${textOf(field('holder')) ?? 'a newer one'}`,
+  ],
   'bulk.start': ({ who, mode, field }) => {
     const verb = BULK_VERBS[textOf(field('action')) ?? ''] ?? 'change';
     const total = Number(field('total'));
@@ -342,6 +348,7 @@ const ACTIONS: Readonly<Record<AuditAction, ActionLabel>> = {
   'environments.freeze': { label: 'Froze environments' },
   'environments.unfreeze': { label: 'Ended freeze' },
   'environments.overrideFreeze': { label: 'Overrode freeze' },
+  'environments.supersede': { label: 'Superseded requests' },
   'bulk.start': { label: 'Started bulk action' },
   'bulk.abort': { label: 'Aborted bulk action' },
   'backends.terminate': { label: 'Stopped backend' },

@@ -107,6 +107,75 @@ describe('environments on the wire', () => {
     expect(audit).toMatchObject({ items: [{ action: 'environments.revoke' }] });
   });
 
+  describe('that are waited for', () => {
+    const acquire = (environment: string, holder: string, change: object = {}): Promise<unknown> =>
+      mutate(on, 'environments.acquire', {
+        secret,
+        input: {
+          environment,
+          action: 'deploy',
+          holder,
+          localTimeMs: 1_000_000,
+          idempotencyKey: randomUUID(),
+          ...change,
+        },
+      });
+    const queueOf = async (environment: string) =>
+      (await query(on, 'environments.queue', { secret, input: { environment } })) as {
+        waiting: { waiter: string }[];
+        superseded: object[];
+      };
+    const inLine = (environment: string, ...holders: string[]) =>
+      waitUntil(async () => {
+        const { waiting } = await queueOf(environment);
+        return waiting.map(({ waiter }) => waiter).join() === holders.join();
+      });
+
+    test('show who waits, and who was superseded by whom; the history and the audit keep it', async () => {
+      const environment = randomUUID();
+      const held = await acquired({ environment, action: 'deploy', holder: 'v1' });
+      const old = acquire(environment, 'v2', { waitMs: 60_000, comment: '2' });
+      await inLine(environment, 'v2');
+      const newest = acquire(environment, 'v3', { waitMs: 60_000, supersede: 'running' });
+
+      expect(await old).toBe('environment.superseded');
+      await inLine(environment, 'v3');
+      expect(await queueOf(environment)).toMatchObject({
+        waiting: [{ place: 1, waiter: 'v3', action: 'deploy', comment: null, isPrior: false }],
+        superseded: [{ waiter: 'v2', action: 'deploy', comment: '2', by: 'v3' }],
+      });
+      await release(held);
+      expect(await newest).toMatchObject({ outcome: 'granted', action: 'deploy' });
+      const operator = (await on.token('operator')).secret;
+      const resource = `lease:${held.leaseId}`;
+      const audit = await query(on, 'audit.list', { secret: operator, input: { resource } });
+      expect(audit).toMatchObject({
+        items: [{ action: 'environments.supersede', detail: { holder: 'v3', waiting: ['v2'] } }],
+      });
+    });
+
+    test('answer a call whose time is over with the place in line', async () => {
+      const environment = randomUUID();
+      await acquired({ environment, holder: 'v1', comment: '1' });
+
+      expect(await acquire(environment, 'v2', { waitMs: 600_000, callMs: 10 })).toMatchObject({
+        outcome: 'waiting',
+        by: 'v1',
+        comment: '1',
+        place: 1,
+        frozen: null,
+      });
+    });
+
+    test('are refused a request that could never be answered, with the field that is wrong', async () => {
+      const environment = randomUUID();
+
+      expect(await acquire(environment, 'v2', { supersede: 'running' })).toBe('request.invalid');
+      const unkeyed = { waitMs: 600_000, idempotencyKey: undefined };
+      expect(await acquire(environment, 'v2', unkeyed)).toBe('request.invalid');
+    });
+  });
+
   describe('that are frozen', () => {
     const as = async (role: 'operator') => (await on.token(role)).secret;
     const inAnHour = (): string => new Date(Date.now() + 3_600_000).toISOString();
@@ -144,10 +213,16 @@ describe('environments on the wire', () => {
       const override = { reason: 'the fix for incident 12' };
 
       expect(await tryAcquire({ environment, override })).toBe('environment.frozen');
-      const granted = (await mutate(on, 'environments.tryAcquire', {
-        secret: operator,
-        input: { environment, action: 'deploy', holder: 'host-1', localTimeMs: 1, override },
-      })) as { lease: WireLease };
+      const asked = { environment, action: 'deploy', holder: 'host-1', localTimeMs: 1, override };
+      const idempotencyKey = randomUUID();
+      const ask = () =>
+        mutate(on, 'environments.tryAcquire', {
+          secret: operator,
+          input: { ...asked, idempotencyKey },
+        });
+      const granted = (await ask()) as { lease: WireLease };
+      // An answer that was lost is asked for again: that is one override.
+      expect(await ask()).toMatchObject({ lease: refOf(granted.lease) });
 
       const resource = `lease:${granted.lease.leaseId}`;
       const audit = await query(on, 'audit.list', { secret: operator, input: { resource } });

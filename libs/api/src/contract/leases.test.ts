@@ -72,10 +72,14 @@ describe('the contract of leases', () => {
     },
   );
 
-  test('waits are bounded, and 0 by default', () => {
+  test('waits are bounded, and 0 by default; one that is longer than a call needs a key', () => {
+    const keyed = { idempotencyKey: 'k' };
     expect(acquireInputSchema.parse(WANTED).waitMs).toBe(0);
     expect([0, 120_000].map((waitMs) => acquiring({ waitMs }))).toEqual([true, true]);
-    expect([-1, 120_001, 0.5].map((waitMs) => acquiring({ waitMs }))).toEqual([
+    expect(acquiring({ waitMs: 604_800_000, ...keyed })).toBe(true);
+    expect(acquiring({ waitMs: 120_001 })).toBe(false);
+    expect(acquiring({ waitMs: 20, callMs: 10 })).toBe(false);
+    expect([-1, 604_800_001, 0.5].map((waitMs) => acquiring({ waitMs, ...keyed }))).toEqual([
       false,
       false,
       false,

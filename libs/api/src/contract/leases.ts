@@ -57,13 +57,36 @@ export const acquireItemSchema = z.strictObject({
   ...placedFields,
 });
 
-export const acquireInputSchema = acquireItemSchema.extend({
-  waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
+const waitingFields = {
+  /** How long to wait in line. A call takes two minutes at most: a longer wait is several calls. */
+  waitMs: z.number().int().min(0).max(LIMITS.waitMsInLineMax).default(0),
+  /**
+   * How long this call may take, by default two minutes. Then it answers `waiting`, and the same call, sent again with
+   * its key and what is left of `waitMs`, waits on at its place.
+   */
+  callMs: z.number().int().min(0).max(LIMITS.waitMsMax).optional(),
   /** The caller renews the grant before it uses it: until then the grant is a short one. */
   confirms: z.boolean().default(false),
-  localTimeMs: localTimeMsSchema,
-  ...toldFields,
-});
+};
+
+/** A wait of several calls goes on by its key. */
+function assertResumable(
+  input: {
+    readonly waitMs: number;
+    readonly callMs?: number | undefined;
+    readonly idempotencyKey?: string | undefined;
+  },
+  ctx: z.RefinementCtx,
+): void {
+  const { waitMs, callMs = LIMITS.waitMsMax, idempotencyKey } = input;
+  if (waitMs <= callMs || idempotencyKey !== undefined) return;
+  const message = 'must be given if waitMs is longer than one call takes';
+  ctx.addIssue({ code: 'custom', path: ['idempotencyKey'], message });
+}
+
+export const acquireInputSchema = acquireItemSchema
+  .extend({ ...waitingFields, localTimeMs: localTimeMsSchema, ...toldFields })
+  .superRefine(assertResumable);
 
 /** Asks for several leases: all of them, or none. */
 export const acquireAllInputSchema = acquireItemSchema.omit({ namespace: true, key: true }).extend({
@@ -281,6 +304,22 @@ export const tryAcquireInputSchema = z.strictObject({
   ...toldFields,
   ...placedFields,
 });
+
+/** In the place of those that wait, or run, for the same action. */
+export const acquireEnvironmentInputSchema = tryAcquireInputSchema
+  .extend({
+    ...waitingFields,
+    /** `newest`: before those that came earlier, instead of after them. */
+    order: z.enum(['oldest', 'newest']).optional(),
+    /** Refuses those that wait for the same action; with `running`, also revokes the one that holds it. */
+    supersede: z.enum(['waiting', 'running']).optional(),
+  })
+  .superRefine((input, ctx) => {
+    assertResumable(input, ctx);
+    if (input.supersede === undefined || input.waitMs > 0) return;
+    const message = 'needs waitMs: what runs may take long to stop';
+    ctx.addIssue({ code: 'custom', path: ['supersede'], message });
+  });
 
 const environmentAddressFields = {
   environment: environmentSchema.optional(),

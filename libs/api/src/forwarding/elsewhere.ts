@@ -2,7 +2,7 @@
  * A request for another datacenter is carried out there, by the same procedure: the input is
  * forwarded as it was sent, and both sides check it. A request is forwarded only once.
  */
-import { LeaseError, type Actor, type Caller } from '@leasehold/keys-core';
+import { LeaseError, LIMITS, type Actor, type Caller } from '@leasehold/keys-core';
 import type { Access } from '../access.ts';
 import type { ApiContext } from '../context.ts';
 
@@ -33,14 +33,14 @@ export function isElsewhere(
  */
 export async function at<Input extends { readonly datacenter?: string | undefined }, Answer>(
   ctx: CalledContext,
-  input: Input & { readonly waitMs?: number | undefined },
+  input: Input & { readonly waitMs?: number | undefined; readonly callMs?: number | undefined },
   run: (input: Omit<Input, 'datacenter'>) => Answer | Promise<Answer>,
 ): Promise<Answer> {
   const { datacenter, ...rest } = input;
   if (!isElsewhere(ctx, datacenter)) return run(rest);
   return (await sendOn(ctx, datacenter, {
     input: await inputElsewhere(ctx),
-    waitMs: input.waitMs,
+    waitMs: Math.min(input.waitMs ?? 0, input.callMs ?? LIMITS.waitMsMax),
   })) as Answer;
 }
 

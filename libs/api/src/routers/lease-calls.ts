@@ -1,6 +1,6 @@
 /** What leases and environments have in common on the wire. */
 import type { ErrorCode, GrantRef, ReleaseOutcome } from '@leasehold/keys-core';
-import type { LeaseRenewResult } from '@leasehold/keys-core/leases';
+import type { CallerLife, LeaseRenewResult } from '@leasehold/keys-core/leases';
 import type { z } from 'zod';
 import { bounded, createTurns } from '../bounded-input.ts';
 import type { ApiContext, ApiServices } from '../context.ts';
@@ -116,6 +116,26 @@ export async function release(
     use?.noteWritten(bytesOf(item.detail));
   }
   return outcome;
+}
+
+/** Counts a caller as waiting, and checks often whether it is still there. @returns a function that ends both. */
+export function startWaiting({ use, life }: CalledContext): () => void {
+  const stopCounting = use?.startWaiting();
+  const unwatch = life.watch();
+  return () => {
+    unwatch();
+    stopCounting?.();
+  };
+}
+
+/** The caller's connection, which is watched from when it begins to wait. */
+export function waitingLife(ctx: CalledContext): CallerLife {
+  const { life } = ctx;
+  return {
+    signal: life.signal,
+    isAlive: () => life.isAlive(),
+    startWaiting: () => startWaiting(ctx),
+  };
 }
 
 /** Renews many at once. A renewal that is not well-formed does not fail the others. */

@@ -1,5 +1,4 @@
 import { LeaseError, type Named } from '@leasehold/keys-core';
-import type { CallerLife } from '@leasehold/keys-core/leases';
 import type { z } from 'zod';
 import { assertMayHold } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
@@ -11,14 +10,7 @@ import {
   acquireItemSchema,
   acquireManyInputSchema,
   declareInputSchema,
-  environmentAtInputSchema,
-  environmentCountInputSchema,
-  environmentListInputSchema,
-  environmentNameSchema,
-  environmentPageInputSchema,
   failingCallbacksInputSchema,
-  freezeInputSchema,
-  freezeListInputSchema,
   leaseAtInputSchema,
   leaseContentionInputSchema,
   leaseCountInputSchema,
@@ -29,8 +21,6 @@ import {
   leaseTreeInputSchema,
   releaseItemSchema,
   releaseManyInputSchema,
-  tryAcquireInputSchema,
-  unfreezeInputSchema,
 } from '../contract/leases.ts';
 import { counted, listed, treeAt } from '../forwarding/across-datacenters.ts';
 import {
@@ -41,7 +31,7 @@ import {
   withoutDatacenter,
   type CalledContext,
 } from '../forwarding/elsewhere.ts';
-import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
+import { clientProcedure, router, viewerProcedure } from '../trpc.ts';
 import {
   acquiring,
   callOf,
@@ -50,6 +40,8 @@ import {
   oneByOne,
   release,
   renewableActs,
+  startWaiting,
+  waitingLife,
   type FailedItem,
 } from './lease-calls.ts';
 import { askedFor, bytesOfGrant, refused, refusing, writing } from './recording.ts';
@@ -211,28 +203,9 @@ type Acquired = Awaited<ReturnType<ApiServices['leases']['acquire']>>;
 /** What is asked for, with the other datacenter that it is to be carried out in, if any. */
 type Wanted = z.output<typeof acquireItemSchema> & {
   readonly waitMs: number;
+  readonly callMs?: number | undefined;
   readonly localTimeMs: number;
 };
-
-/** Counts a caller as waiting, and checks often whether it is still there. @returns a function that ends both. */
-function startWaiting({ use, life }: CalledContext): () => void {
-  const stopCounting = use?.startWaiting();
-  const unwatch = life.watch();
-  return () => {
-    unwatch();
-    stopCounting?.();
-  };
-}
-
-/** The caller's connection, which is watched from when it begins to wait. */
-function waitingLife(ctx: CalledContext): CallerLife {
-  const { life } = ctx;
-  return {
-    signal: life.signal,
-    isAlive: () => life.isAlive(),
-    startWaiting: () => startWaiting(ctx),
-  };
-}
 
 /** Acquires a lease of this datacenter. @throws {LeaseError} `auth.forbidden`. */
 async function acquire(ctx: CalledContext, input: Omit<Wanted, 'datacenter'>): Promise<Acquired> {
@@ -398,139 +371,3 @@ async function acquireThere(
     );
   }
 }
-
-type Answer = Awaited<ReturnType<ApiServices['environments']['acquire']>>;
-
-/** A grant with what the environment is leased for. */
-function named<Action>(action: Action, answer: Answer) {
-  return answer.outcome === 'granted' ? { ...answer, action } : answer;
-}
-
-/**
- * Records that a grant has overridden freezes, if it has. Its event has said so since it was made: a controller that
- * dies before this leaves that.
- */
-async function auditOverride(
-  { services, actor }: CalledContext,
-  asked: Omit<z.output<typeof tryAcquireInputSchema>, 'environment'> & Named,
-  leaseId: string,
-): Promise<void> {
-  const { override, namespace, name, action } = asked;
-  if (override === undefined) return;
-  const freezes = await services.freezes.overriddenBy(leaseId);
-  if (freezes.length === 0) return;
-  await services.audit.write({
-    ...actor,
-    action: 'environments.overrideFreeze',
-    resource: `lease:${leaseId}`,
-    reason: override.reason,
-    detail: { face: 'environment', namespace, name, action, freezes },
-  });
-}
-
-/** What people do about freezes. */
-const freezing = {
-  freeze: operatorProcedure.input(bounded(freezeInputSchema)).mutation(({ ctx, input }) => {
-    assertMayHold(ctx.access, input.namespace);
-    return at(ctx, input, async (wanted) => {
-      const { services, caller, actor } = ctx;
-      const made = await services.freezes.freeze(wanted, caller);
-      const { reason, ...detail } = wanted;
-      await services.audit.write({
-        ...actor,
-        action: 'environments.freeze',
-        resource: `freeze:${made.freeze.freezeId}`,
-        reason,
-        detail: { ...detail, stopped: made.stopped },
-      });
-      return made;
-    });
-  }),
-
-  unfreeze: operatorProcedure.input(bounded(unfreezeInputSchema)).mutation(
-    placed(async ({ services, caller, actor }, act) => {
-      const ended = await services.freezes.unfreeze(act, caller);
-      const { namespace, name, reason: why } = ended.freeze;
-      await services.audit.write({
-        ...actor,
-        action: 'environments.unfreeze',
-        resource: `freeze:${act.freezeId}`,
-        reason: act.reason,
-        detail: { namespace, name, why },
-      });
-      return ended;
-    }),
-  ),
-
-  freezes: viewerProcedure
-    .input(bounded(freezeListInputSchema))
-    .query(listed(({ services, caller }, wanted) => services.freezes.list(wanted, caller))),
-};
-
-/** The environments face on the wire: leases that nobody waits for. */
-export const environmentsRouter = router({
-  tryAcquire: clientProcedure.input(bounded(tryAcquireInputSchema)).mutation(({ ctx, input }) => {
-    const { services, access, caller, life } = ctx;
-    const { environment: place, durationMs: ttlMs, witness: told, datacenter, ...rest } = input;
-    const wanted = { ...rest, ...place, ttlMs, waitMs: 0 };
-    const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
-    const { action } = input;
-    return refusing(
-      () => ({
-        ctx,
-        ...askedFor('environment', { ...place, ...input }),
-        idempotencyKey: input.idempotencyKey,
-        refuse: (error) =>
-          acquiring(ctx, told, async () =>
-            named(
-              action,
-              await services.environments.refuse({ ...wanted, ...elsewhere }, caller, error),
-            ),
-          ),
-      }),
-      async () => {
-        assertMayHold(access, place.namespace);
-        return at(ctx, input, () =>
-          acquiring(ctx, told, async () => {
-            await ctx.use?.mayHold(1);
-            const answer = await writing(
-              ctx.use,
-              bytesOfGrant(wanted),
-              () => services.environments.acquire(wanted, caller, life),
-              ({ outcome }) => outcome === 'granted',
-            );
-            if (answer.outcome === 'granted') {
-              ctx.use?.noteHeld(1);
-              await auditOverride(ctx, wanted, answer.lease.leaseId);
-            }
-            return named(action, answer);
-          }),
-        );
-      },
-    );
-  }),
-
-  ...heldCalls('environments'),
-  ...freezing,
-
-  list: viewerProcedure
-    .input(bounded(environmentListInputSchema))
-    .query(listed(({ services, caller }, wanted) => services.environments.list(wanted, caller))),
-
-  count: viewerProcedure
-    .input(bounded(environmentCountInputSchema))
-    .query(counted(({ services, caller }, wanted) => services.environments.count(wanted, caller))),
-
-  get: viewerProcedure
-    .input(bounded(environmentNameSchema))
-    .query(placed(({ services, caller }, name) => services.environments.get(name, caller))),
-
-  history: viewerProcedure
-    .input(bounded(environmentPageInputSchema))
-    .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
-
-  /** Who held it at a moment. */
-  at: viewerProcedure
-    .input(bounded(environmentAtInputSchema))
-    .query(placed(({ services, caller }, asked) => services.environments.at(asked, caller))),
-});

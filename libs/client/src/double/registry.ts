@@ -24,7 +24,11 @@ import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { AcquireRequest } from '../lease/lease-wire.ts';
 import type { LeaseScope } from '../lease/lease.ts';
 import type { ObservedScope, ObservedState } from '../observing.ts';
-import { EnvironmentFrozenError, LeaseholdCallError } from '../transport/errors.ts';
+import {
+  EnvironmentFrozenError,
+  EnvironmentSupersededError,
+  LeaseholdCallError,
+} from '../transport/errors.ts';
 
 export type TestFace = LeaseScope['face'];
 /** The clock of the database. */
@@ -54,6 +58,8 @@ export interface Arrival {
   readonly face: TestFace;
   readonly request: AcquireRequest;
   readonly waitMs: number;
+  /** How long the call takes, if that is less. */
+  readonly callMs?: number | undefined;
   readonly localTimeMs: number;
   /** Whether its caller can still be answered. */
   readonly isThere: () => boolean;
@@ -63,6 +69,8 @@ interface Ticket extends Arrival {
   readonly id: string;
   /** Whether it was not granted at once. */
   hasWaited: boolean;
+  /** Whether its call has been answered, and the next one of its wait has not come. */
+  isBetweenCalls: boolean;
   readonly untilMs: number;
   readonly answer: (answer: AcquireAnswer) => void;
   readonly refuse: (error: Error) => void;
@@ -76,20 +84,24 @@ const EPOCH_MS = Date.parse('2030-01-01T00:00:00Z');
 
 export class TestRegistry {
   readonly #clock: RegistryClock;
+  readonly #onRevoked: (notice: RevocationNotice) => void;
   readonly #model = new LeaseModel(EPOCH_MS);
   readonly #lines = new Map<string, Ticket[]>();
   readonly #asked = new Map<string, { readonly arrival: Arrival; readonly grantedAtMs: number }>();
   /** By idempotency key. */
   readonly #attempts = new Map<string, ModelGrant>();
   readonly #givenUp = new Set<string>();
+  readonly #superseded = new Map<string, EnvironmentSupersededError>();
   readonly #observers = new Set<() => void>();
   #isTelling = false;
   /** By the id of an environment. */
   readonly #freezes = new Map<string, { readonly reason: string; readonly untilMs: number }>();
   #grantsCount = 0;
 
-  constructor(clock: RegistryClock) {
+  /** `onRevoked` tells all clients of what a newer request has revoked. */
+  constructor(clock: RegistryClock, onRevoked: (notice: RevocationNotice) => void) {
     this.#clock = clock;
+    this.#onRevoked = onRevoked;
     clock.onTick(() => {
       this.#now();
       this.#serveAll();
@@ -101,13 +113,22 @@ export class TestRegistry {
     assertTimes(arrival);
     if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
     const id = idOf({ face: arrival.face, ...request });
-    if (request.override === undefined) this.#assertNotFrozen(id);
+    const superseded = this.#superseded.get(request.idempotencyKey);
+    if (superseded !== undefined) throw superseded;
+    if (request.override === undefined) this.#assertNotFrozen(id, waitMs);
     const line = this.#lines.get(id) ?? [];
     this.#lines.set(id, line);
+    const { idempotencyKey } = request;
+    const before = line.find((one) => one.request.idempotencyKey === idempotencyKey);
+    if (before === undefined && request.supersede !== undefined) this.#supersede(id, line, request);
     const untilMs = this.#clock.nowMs() + waitMs;
     return new Promise((answer, refuse) => {
-      const ticket = { ...arrival, id, hasWaited: false, untilMs, answer, refuse };
-      line.push(ticket);
+      const fresh = { ...arrival, id, hasWaited: false, isBetweenCalls: false, untilMs };
+      const ticket: Ticket = { ...fresh, answer, refuse };
+      // The next call of a wait has the place of the one before.
+      if (before?.isBetweenCalls === true) line.splice(line.indexOf(before), 1, ticket);
+      else if (request.order === 'newest') line.unshift(ticket);
+      else line.push(ticket);
       this.#serve(line);
       ticket.hasWaited = true;
     });
@@ -118,9 +139,37 @@ export class TestRegistry {
     this.#freezes.set(idOf(scope), { reason, untilMs: this.#clock.nowMs() + forMs });
   }
 
-  #assertNotFrozen(id: string): void {
+  /** Ends those that wait for the same action, and what runs for it if the request asks for that. */
+  #supersede(id: string, line: Ticket[], { action, holder, supersede }: AcquireRequest): void {
+    const nowMs = this.#now();
+    const details = { by: holder, since: new Date(nowMs).toISOString() };
+    for (const old of line.filter(({ request }) => request.action === action)) {
+      line.splice(line.indexOf(old), 1);
+      const error = new EnvironmentSupersededError({ details });
+      this.#superseded.set(old.request.idempotencyKey, error);
+      old.refuse(error);
+    }
+    const grant = this.#model.rows.get(id);
+    if (supersede !== 'running' || grant === undefined || !this.#model.isUnexpired(grant)) return;
+    if (this.#asked.get(grant.leaseId)?.arrival.request.action !== action) return;
+    this.#model.revoke(grant, 'graceful', false);
+    const notice = { leaseId: grant.leaseId, kind: 'revoking' as const };
+    this.#onRevoked({
+      ...notice,
+      reason: `superseded by ${holder}`,
+      stopsByMs: grant.expiresAt - nowMs,
+    });
+  }
+
+  #isFrozen({ id, request }: Ticket): boolean {
+    const untilMs = this.#freezes.get(id)?.untilMs ?? 0;
+    return request.override === undefined && untilMs > this.#clock.nowMs();
+  }
+
+  #assertNotFrozen(id: string, waitMs: number): void {
     const freeze = this.#freezes.get(id);
     if (freeze === undefined || freeze.untilMs <= this.#clock.nowMs()) return;
+    if (freeze.untilMs < this.#clock.nowMs() + waitMs) return;
     const { reason, untilMs } = freeze;
     const until = new Date(EPOCH_MS + untilMs).toISOString();
     throw new EnvironmentFrozenError({
@@ -273,11 +322,19 @@ export class TestRegistry {
       late.answer(this.#heldAnswer(late, line));
       line.splice(line.indexOf(late), 1);
     }
+    for (const [index, ticket] of line.entries()) {
+      const { localTimeMs, callMs = Infinity, isBetweenCalls } = ticket;
+      if (isBetweenCalls || nowMs < localTimeMs + callMs) continue;
+      ticket.isBetweenCalls = true;
+      const held = this.#heldAnswer(ticket, line);
+      ticket.answer({ ...held, outcome: 'waiting', place: index + 1, frozen: null });
+    }
   }
 
   /** @returns whether its turn is over. */
   #serveHead(ticket: Ticket): boolean {
     if (!ticket.isThere()) return true;
+    if (ticket.isBetweenCalls || this.#isFrozen(ticket)) return false;
     const nowMs = this.#now();
     const made = this.#model.grant(this.#askOf(ticket));
     if ('heldBy' in made) return false;
@@ -359,8 +416,8 @@ function assertTimes({ request: { ttlMs = ENVIRONMENT_TTL_MS }, waitMs }: Arriva
   if (!isWithin(ttlMs, LIMITS.ttlMsMin, LIMITS.ttlMsMax)) {
     throw new LeaseholdCallError('lease.ttl_out_of_range', { details: { ttlMs } });
   }
-  if (!isWithin(waitMs, 0, LIMITS.waitMsMax)) {
-    const message = `waitMs must be a whole number from 0 to ${String(LIMITS.waitMsMax)}`;
+  if (!isWithin(waitMs, 0, LIMITS.waitMsInLineMax)) {
+    const message = `waitMs must be a whole number from 0 to ${String(LIMITS.waitMsInLineMax)}`;
     throw new LeaseholdCallError('request.invalid', { message, details: { waitMs } });
   }
 }

@@ -1,6 +1,10 @@
 /** A Leasehold without a server, for the unit tests of services. */
 import type { GrantRef, ReleaseOutcome, UpdateOutcome } from '@leasehold/keys-core';
-import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import type {
+  AcquireAnswer,
+  LeaseRenewResult,
+  RevocationNotice,
+} from '@leasehold/keys-core/leases';
 import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { Background } from '../lease/calls.ts';
 import { createFaces, type Faces } from '../lease/lease-faces.ts';
@@ -101,8 +105,13 @@ interface Client {
 
 export function createTestLeasehold(): TestLeasehold {
   const clock = new ManualClock(START_MS);
-  const registry = new TestRegistry(clock);
   const clients = new Map<Leasehold, Client>();
+  const tell = (notice: RevocationNotice): void => {
+    for (const { link, faces } of clients.values()) {
+      if (!link.isCut()) faces.revoked(notice);
+    }
+  };
+  const registry = new TestRegistry(clock, tell);
   let idsCount = 0;
   const machine: Machine = {
     clock,
@@ -136,10 +145,7 @@ export function createTestLeasehold(): TestLeasehold {
       faces.recheck();
     },
     async revoke(scope, { mode = 'force', reason } = {}) {
-      const notice = registry.revoke(scopeOf(scope), mode, reason ?? null);
-      for (const { link, faces } of clients.values()) {
-        if (!link.isCut()) faces.revoked(notice);
-      }
+      tell(registry.revoke(scopeOf(scope), mode, reason ?? null));
       await settled();
     },
     blockRenewal: (scope) => registry.setRenewable(scopeOf(scope), false),
@@ -273,13 +279,18 @@ class TestWire implements LeaseWire {
     this.#deps = deps;
   }
 
-  acquire(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer> {
+  acquire(
+    request: AcquireRequest,
+    waitMs: number,
+    ending: Ending,
+    callMs?: number,
+  ): Promise<AcquireAnswer> {
     const { registry, link, clock } = this.#deps;
     const localTimeMs = clock.nowMs();
     const isThere = (): boolean => link.wasOpenSince(localTimeMs);
     const face = this.#face;
     return link.send(ending, () =>
-      registry.acquire({ face, request, localTimeMs, isThere, waitMs: Math.ceil(waitMs) }),
+      registry.acquire({ face, request, localTimeMs, isThere, callMs, waitMs: Math.ceil(waitMs) }),
     );
   }
 

@@ -1,6 +1,11 @@
 /** Acquires a lease of either face: from the intent to the lease that is kept. */
 import { LIMITS, serviceLadder, UNCONFIRMED_LADDER } from '@leasehold/keys-core';
-import type { AcquireAnswer, HeldAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
+import type {
+  AcquireAnswer,
+  HeldAnswer,
+  LeaseRenewResult,
+  WaitingAnswer,
+} from '@leasehold/keys-core/leases';
 import { currentContext, outsideOfWork, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
 import { linkSignals, onAbort, type Ending, type LinkedSignal } from '../signals.ts';
@@ -46,6 +51,15 @@ export interface AcquireIntent extends Omit<
   readonly waitMs: number;
   readonly renews: boolean;
   readonly signal: AbortSignal | undefined;
+  /** Called with what stands in its way, again and again while it waits. */
+  readonly onWaiting?: ((waiting: WaitingFor) => void) | undefined;
+}
+
+/** What a caller in line waits for: who holds it, or is before it, and the freeze that it waits out. */
+export interface WaitingFor extends HeldBy {
+  /** Its place in line, from 1. */
+  readonly place: number;
+  readonly frozen: { readonly until: string; readonly reason: string } | null;
 }
 
 /**
@@ -118,7 +132,9 @@ export class LeaseTaker {
       throw new LeaseSelfDeadlockError(intent.scope);
     }
     beforeAcquire();
-    return intent.waitMs > 0 && this.#isAlone()
+    // In a line with an order, all is said by one request. It waits for a controller that starts again, too.
+    const isInOrder = intent.scope.face === 'environment';
+    return intent.waitMs > 0 && (isInOrder || this.#isAlone())
       ? this.#takeAlone(intent, outer, refuse)
       : this.#takeTogether(intent, outer, refuse);
   }
@@ -133,6 +149,8 @@ export class LeaseTaker {
     this.#aloneSinceMs = sinceMs;
     try {
       const acquired = await waitInLine(this.deps, () => requestOf(this.#machine, intent), {
+        supersede: intent.supersede,
+        onWaiting: intent.onWaiting,
         endsAtMs: sinceMs + intent.waitMs,
         signal: linked.signal,
       });
@@ -156,6 +174,8 @@ export class LeaseTaker {
       let acquired = await this.#askTogether(intent, signal);
       if (acquired.answer.outcome === 'held' && endsAtMs > clock.nowMs()) {
         acquired = await waitInLine(this.deps, () => requestOf(this.#machine, intent), {
+          supersede: intent.supersede,
+          onWaiting: intent.onWaiting,
           endsAtMs,
           signal,
         });
@@ -187,6 +207,7 @@ export class LeaseTaker {
     this.#togetherCount += 1;
     try {
       const answer = await outsideOfWork(() => wire.acquire(request, 0, one));
+      if (answer.outcome === 'waiting') throw new OutcomeUnknownError();
       return { answer, sentAtMs };
     } catch (error) {
       const failed = { error: one.aborted ? one.reason : callErrorOf(error), sentAtMs };
@@ -261,6 +282,12 @@ export class LeaseTaker {
   }
 }
 
+/** How a caller waits in line; `supersede` and `onWaiting` are of environments. */
+interface LineWait extends Pick<AcquireIntent, 'supersede' | 'onWaiting'> {
+  readonly endsAtMs: number;
+  readonly signal: AbortSignal | undefined;
+}
+
 /**
  * Asks, and waits in line until `endsAtMs`. A place in line is lost with its connection, or with a grant that was
  * confirmed too late; then a new one is taken. After a few losses it is taken without confirming: the network may be
@@ -269,7 +296,7 @@ export class LeaseTaker {
 export async function waitInLine(
   deps: AcquireDeps,
   newRequest: () => AcquireRequest,
-  { endsAtMs, signal }: { readonly endsAtMs: number; readonly signal: AbortSignal | undefined },
+  { endsAtMs, signal, supersede, onWaiting }: LineWait,
 ): Promise<Acquired> {
   const { machine } = deps;
   for (let lossCount = 1; ; lossCount += 1) {
@@ -277,7 +304,10 @@ export async function waitInLine(
     signal?.throwIfAborted();
     try {
       const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
-      return await acquireGrant(deps, { ...newRequest(), confirms }, { waitMs, signal });
+      // A place that is taken again supersedes nobody: those who wait then may have come later.
+      const superseding = lossCount === 1 ? supersede : undefined;
+      const request = { ...newRequest(), confirms, supersede: superseding };
+      return await acquireGrant(deps, request, { waitMs, signal, onWaiting });
     } catch (error) {
       const isPlaceLost =
         error instanceof LeaseholdCallError && error.code === 'lease.wait_cancelled';
@@ -296,6 +326,7 @@ export function requestOf(machine: Machine, intent: AcquireIntent): AcquireReque
     action: intent.action,
     comment: intent.comment,
     override: intent.override,
+    order: intent.order,
     metadata: intent.metadata,
     datacenter: intent.datacenter,
     idempotencyKey: machine.uuid(),
@@ -321,7 +352,7 @@ export function heldByOf({
   comment,
   action,
   waiters,
-}: HeldAnswer): HeldBy {
+}: Omit<HeldAnswer, 'outcome'>): HeldBy {
   return { by, since, remainingMs, waitedMs, comment, action, waiters };
 }
 
@@ -334,6 +365,10 @@ export function heldByOf({
 
 /** How long one try may take beyond the time in line. */
 const TRY_MS = 5_000;
+/** How long one call of a longer wait takes: a connection that has died unseen costs no more than this. */
+const CALL_MS = 20_000;
+/** How long the first one does, for a caller that wants to know what it waits for. */
+const FIRST_CALL_MS = 500;
 const GIVE_UP_TRY_MS = 2_000;
 /** How long one try to confirm may take: a few are made in the short first term of the grant. */
 const CONFIRM_TRY_MS = 250;
@@ -351,6 +386,7 @@ export interface AcquireDeps {
 interface AcquireBounds {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
+  readonly onWaiting?: AcquireIntent['onWaiting'];
   /** A first try that was made already. */
   readonly failed?: FailedTry | undefined;
 }
@@ -362,7 +398,7 @@ interface FailedTry {
 
 /** An answer, and when the call was sent that its deadlines are from. */
 export interface Acquired {
-  readonly answer: AcquireAnswer;
+  readonly answer: Exclude<AcquireAnswer, WaitingAnswer>;
   readonly sentAtMs: number;
 }
 
@@ -376,9 +412,9 @@ type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
 async function acquireGrant(
   deps: AcquireDeps,
   request: AcquireRequest,
-  { waitMs, signal, failed }: AcquireBounds,
+  { signal, ...bounds }: AcquireBounds,
 ): Promise<Acquired> {
-  const attempt = new Attempt(deps, request, { waitMs, failed });
+  const attempt = new Attempt(deps, request, bounds);
   try {
     const acquired = await attempt.carryOut(signal);
     const { answer } = acquired;
@@ -404,13 +440,15 @@ class Attempt {
   readonly #request: AcquireRequest;
   readonly #waitMs: number;
   readonly #failed: FailedTry | undefined;
+  readonly #onWaiting: AcquireIntent['onWaiting'];
   readonly #beganAtMs: number;
 
   constructor(
     deps: AcquireDeps,
     request: AcquireRequest,
-    { waitMs, failed }: Omit<AcquireBounds, 'signal'>,
+    { waitMs, failed, onWaiting }: Omit<AcquireBounds, 'signal'>,
   ) {
+    this.#onWaiting = onWaiting;
     this.#deps = deps;
     this.#request = request;
     this.#waitMs = waitMs;
@@ -422,23 +460,38 @@ class Attempt {
     const { machine, answerMs } = this.#deps;
     const tryMs = Math.min(TRY_MS, answerMs);
     let failureCount = 0;
+    let waitingCount = 0;
     if (this.#failed !== undefined) {
       await this.#pause((failureCount += 1), this.#failed.error, signal);
     }
     for (;;) {
       const sentAtMs = machine.clock.nowMs();
       const lineMs = Math.max(0, this.#waitMs - (sentAtMs - this.#beganAtMs));
+      const callMs = this.#callMs(lineMs, waitingCount);
       let thrown: unknown;
       try {
-        const answer = await callWithin(machine, { ms: lineMs + tryMs, signal }, (ending) =>
-          outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, ending)),
+        const ms = Math.min(lineMs, callMs ?? lineMs) + tryMs;
+        const answer = await callWithin(machine, { ms, signal }, (ending) =>
+          outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, ending, callMs)),
         );
-        return { answer, sentAtMs };
+        if (answer.outcome !== 'waiting') return { answer, sentAtMs };
+        waitingCount += 1;
+        failureCount = 0;
+        const { place, frozen } = answer;
+        this.#onWaiting?.({ ...heldByOf(answer), place, frozen });
+        continue;
       } catch (error) {
         thrown = error;
       }
       await this.#pause((failureCount += 1), thrown, signal);
     }
+  }
+
+  /** How long the next call takes; undefined if it waits to the end. What a controller of older versions knows is one. */
+  #callMs(lineMs: number, waitingCount: number): number | undefined {
+    if (waitingCount === 0 && this.#onWaiting !== undefined && lineMs > 0) return FIRST_CALL_MS;
+    const isLong = lineMs > LIMITS.waitMsMax || this.#request.action !== undefined;
+    return isLong && lineMs > 0 ? CALL_MS : undefined;
   }
 
   /** Waits before the next try. @throws the error of the one before, if there is to be none. */
@@ -507,7 +560,8 @@ class Attempt {
   giveUp(): void {
     const { machine, wire, background } = this.#deps;
     const ttlMs = this.#request.ttlMs ?? serviceLadder(LIMITS.ttlMsMax).ttlMs;
-    const untilMs = machine.clock.nowMs() + this.#waitMs + ttlMs;
+    // No place in line lasts longer than a call does after it was last taken.
+    const untilMs = machine.clock.nowMs() + Math.min(this.#waitMs, LIMITS.waitMsMax) + ttlMs;
     const { signal: isClosed } = background;
     const bounds = { untilMs, tryMs: GIVE_UP_TRY_MS, signal: isClosed, mayPass: mayPassInTime };
     background.add(

@@ -44,6 +44,9 @@ export interface AcquireRequest {
   readonly datacenter?: string | undefined;
   /** Why an environment is asked for although it is frozen. */
   readonly override?: { readonly reason: string } | undefined;
+  /** How a request for an environment that waits stands in its line. */
+  readonly order?: 'oldest' | 'newest' | undefined;
+  readonly supersede?: 'waiting' | 'running' | undefined;
   readonly idempotencyKey: string;
   /** Whether the grant is renewed before it is handed out: until then it is a short one. */
   readonly confirms?: boolean | undefined;
@@ -60,8 +63,16 @@ export interface UpdateRequest extends GrantRef {
  * not wait and a release fail as soon as it is over; what they sent may arrive.
  */
 export interface LeaseWire {
-  /** Asks for a grant, waiting in line for up to `waitMs`. */
-  acquire(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer>;
+  /**
+   * Asks for a grant, waiting in line for up to `waitMs`. The call takes `callMs`, if that is given and less: then the
+   * answer may be `waiting`, and the same request goes on at its place.
+   */
+  acquire(
+    request: AcquireRequest,
+    waitMs: number,
+    ending: Ending,
+    callMs?: number,
+  ): Promise<AcquireAnswer>;
   /** Makes sure that the attempt holds nothing, whatever its outcome was. */
   giveUp(request: AcquireRequest, ending: Ending): Promise<void>;
   /**
@@ -127,12 +138,18 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
   );
   return {
     ...sharedCalls(api.leases, deps),
-    acquire(request, waitMs, ending) {
+    acquire(request, waitMs, ending, callMs) {
       if (waitMs <= 0) return acquiresOf(request.datacenter).submit(request, ending);
       const localTimeMs = machine.clock.nowMs();
       const wholeMs = Math.ceil(waitMs);
       return api.leases.acquire.mutate(
-        { ...itemOf(request), localTimeMs, waitMs: wholeMs, confirms: request.confirms },
+        {
+          ...itemOf(request),
+          localTimeMs,
+          waitMs: wholeMs,
+          callMs,
+          confirms: request.confirms,
+        },
         ending,
       );
     },
@@ -155,18 +172,22 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
   };
 }
 
-/** Environments: nobody waits for them, and few are taken at a time. */
+/** Environments: few are taken at a time. One that waits is sent as a call of its own kind. */
 export function createEnvironmentWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   return {
     ...sharedCalls(api.environments, deps),
-    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, ending) {
+    acquire(request, waitMs, ending, callMs) {
+      const { namespace, key, ttlMs, action = '', confirms, order, supersede, ...rest } = request;
       const localTimeMs = machine.clock.nowMs();
-      const acquired = api.environments.tryAcquire.mutate(
-        { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
-        { signal: ending.signal },
-      );
-      return unlessOver(ending, acquired);
+      const environment = [...namespace, key];
+      const wanted = { ...rest, action, localTimeMs, environment, durationMs: ttlMs };
+      const { signal } = ending;
+      if (waitMs <= 0) {
+        return unlessOver(ending, api.environments.tryAcquire.mutate(wanted, { signal }));
+      }
+      const waiting = { waitMs: Math.ceil(waitMs), callMs, confirms, order, supersede };
+      return api.environments.acquire.mutate({ ...wanted, ...waiting }, { signal });
     },
     async release(request, ending, datacenter) {
       const released = api.environments.release.mutate(

@@ -51,7 +51,7 @@ export class SimulatedWire implements LeaseWire {
     this.#databaseNowMs = () => Math.floor(databaseNowMs());
     // Nobody waits in line, so nothing happens by itself.
     const onTick = () => () => undefined;
-    this.#registry = new TestRegistry({ nowMs: this.#databaseNowMs, onTick });
+    this.#registry = new TestRegistry({ nowMs: this.#databaseNowMs, onTick }, () => undefined);
   }
 
   /** Who holds the key by the database's clock. */
@@ -138,7 +138,7 @@ export class SimulatedWire implements LeaseWire {
   /** An attempt that is repeated gets the answer that it has had. */
   async #acquire(request: AcquireRequest, localTimeMs: number): Promise<AcquireAnswer> {
     const known = this.#answers.get(request.idempotencyKey);
-    if (known?.outcome === 'held') return known;
+    if (known !== undefined && known.outcome !== 'granted') return known;
     const isReplay = known?.lease.fencingToken === this.#holdingOf(request.key)?.fencingToken;
     const arrival = {
       face: 'lease',
@@ -149,7 +149,7 @@ export class SimulatedWire implements LeaseWire {
     } as const;
     const answer = known !== undefined && isReplay ? known : await this.#registry.acquire(arrival);
     this.#answers.set(request.idempotencyKey, answer);
-    if (answer.outcome === 'held') return answer;
+    if (answer.outcome !== 'granted') return answer;
     const deadlines = this.#registry.deadlines(answer.lease.leaseId, localTimeMs);
     return { ...answer, lease: { ...answer.lease, deadlines } };
   }

@@ -146,6 +146,25 @@ export class EnvironmentFrozenError extends LeaseholdCallError {
   }
 }
 
+/** A newer request for the environment has taken the place of this one in its line. */
+export class EnvironmentSupersededError extends LeaseholdCallError {
+  override readonly name = 'EnvironmentSupersededError';
+
+  constructor(options: CallErrorOptions = {}) {
+    super('environment.superseded', options);
+  }
+
+  /** The holder of the newer request. */
+  get by(): string {
+    return textOf(this.details['by']) ?? '';
+  }
+
+  /** When it came. */
+  get since(): Date {
+    return new Date(textOf(this.details['since']) ?? '');
+  }
+}
+
 /** The home of a fresh key cannot be decided now. Keys whose home is known still work. */
 export class ReservationStoreUnreachableError extends LeaseholdCallError {
   override readonly name = 'ReservationStoreUnreachableError';
@@ -207,6 +226,7 @@ export function callErrorOf(thrown: unknown): unknown {
 const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => LeaseholdCallError>> =
   {
     'environment.frozen': EnvironmentFrozenError,
+    'environment.superseded': EnvironmentSupersededError,
     'request.unreachable': UnreachableError,
     'reservation.datacenter_unreachable': DatacenterUnreachableError,
     'reservation.store_unreachable': ReservationStoreUnreachableError,

@@ -38,13 +38,14 @@ function nextWindow({ schedule, durationMs, zone, asOf }: StoppingFreeze) {
 }
 
 function inForce(freeze: StoppingFreeze): FreezeInForce {
-  const { freezeId, namespace, name, reason, windowUntil, passRoles, passPeople } = freeze;
+  const { freezeId, namespace, name, reason, windowUntil, passRoles, passPeople, asOf } = freeze;
   return {
     freezeId,
     namespace,
     name,
     reason,
     until: isoOf(windowUntil),
+    remainingMs: Math.ceil(windowUntil - asOf),
     allow: { roles: passRoles, people: passPeople },
   };
 }

@@ -9,6 +9,7 @@ import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import { readLeases, type Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
 import { freezesInForce } from './freezes.ts';
+import { readEnvironmentLines } from './sql/environment-line.ts';
 import { firstLadder, type Granted } from './sql/grant-rows.ts';
 import { grant, grantFree, isPlain, readRefusals, type Refusal } from './sql/grant.ts';
 import {
@@ -292,11 +293,30 @@ export async function lookAtRefusals(
     sentAtMs,
   );
   if (holdOff !== undefined) throw holdOffError(store, holdOff);
-  if (freezes.size === 0) return refusals;
-  return refusals.map((refusal, index) => {
+  const found = await withEnvironmentLines(sql, requests, refusals);
+  if (freezes.size === 0) return found;
+  return found.map((refusal, index) => {
     const freeze = freezes.get(requests[index]?.leaseId ?? '');
     return freeze === undefined ? refusal : { ...refusal, freeze };
   });
+}
+
+/** Adds who is before each request for an environment in its line. */
+async function withEnvironmentLines(
+  sql: Sql<'general' | 'guests' | 'transitions'>,
+  requests: readonly GrantRequest[],
+  refusals: readonly Refusal[],
+): Promise<readonly Refusal[]> {
+  const places = requests.flatMap(({ face }, index) => (face === 'environment' ? [index] : []));
+  if (places.length === 0) return refusals;
+  const asked = requests.filter(({ face }) => face === 'environment');
+  const found = [...refusals];
+  for (const { place, waiterCount, ...head } of await readEnvironmentLines(sql, asked)) {
+    const index = places[place - 1] ?? -1;
+    const refusal = found[index];
+    if (refusal !== undefined) found[index] = { ...refusal, head, waiterCount };
+  }
+  return found;
 }
 
 /** Why a request was refused, with the freeze that it falls into, if any. */

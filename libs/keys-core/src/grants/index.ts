@@ -57,6 +57,20 @@ export {
   type Tickets,
 } from './sql/line.ts';
 export { joinLines, leaveLines, type Place, type TicketsRequest } from './sql/line-all.ts';
+export {
+  type EnvironmentPlace,
+  type EnvironmentTicketRequest,
+  joinEnvironmentLine,
+  readPlace,
+  readQueue,
+  readRunning,
+  readSuperseded,
+  type Supersede,
+  type SupersededRow,
+  supersedeWaiting,
+  takeTurnsInLine,
+  type QueuedRow,
+} from './sql/environment-line.ts';
 export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
 export {
   type AcquiredOrRenewed,

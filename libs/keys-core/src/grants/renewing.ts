@@ -164,7 +164,7 @@ function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {
  * @throws {LeaseError} `grant.contended` when it is locked there, too.
  */
 export async function updateHeld(
-  store: Store,
+  store: KernelStore,
   face: Face,
   request: UpdateRequest,
 ): Promise<UpdateOutcome> {

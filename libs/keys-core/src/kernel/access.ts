@@ -100,6 +100,7 @@ export const AUDIT_ACTIONS = [
   'environments.freeze',
   'environments.unfreeze',
   'environments.overrideFreeze',
+  'environments.supersede',
   'bulk.start',
   'bulk.abort',
   'backends.terminate',

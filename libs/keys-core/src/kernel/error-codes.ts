@@ -231,6 +231,11 @@ const LEASE_CODES = {
     text: 'The environment is frozen.',
     doc: '`details.until` is the end of the present window, and `details.reason` the reason. Wait until then, or override it with a reason: `details.roles` and `details.people` may. See `leasehold env freeze ls`.',
   },
+  'environment.superseded': {
+    http: 409,
+    text: 'A newer request for the environment has taken the place of this one.',
+    doc: 'It waited in line, and a request for the same action came with `supersede`. `details.by` is its holder, and `details.since` when it came. What this request was for is done by the newer one.',
+  },
   'freeze.not_found': {
     http: 404,
     text: 'There is no such freeze.',

@@ -20,6 +20,7 @@ export const EVENT_KINDS = [
   'revoked',
   'renewal_refused',
   'crash_loop',
+  'superseded',
 ] as const;
 export type EventKind = (typeof EVENT_KINDS)[number];
 
@@ -27,7 +28,11 @@ export type EventKind = (typeof EVENT_KINDS)[number];
  * Kinds that a reader gets only by naming them: those that a client of the first version does not know, and
  * that are not part of a resource's history.
  */
-export const ASKED_EVENT_KINDS: readonly EventKind[] = ['renewal_refused', 'crash_loop'];
+export const ASKED_EVENT_KINDS: readonly EventKind[] = [
+  'renewal_refused',
+  'crash_loop',
+  'superseded',
+];
 
 /** The caller: what access control established, and what a service may rely on. */
 export interface Caller {

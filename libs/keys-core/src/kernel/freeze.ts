@@ -37,6 +37,8 @@ export interface FreezeInForce extends FreezePlace {
   readonly reason: string;
   /** When its present window ends, as ISO-8601 in UTC. */
   readonly until: string;
+  /** Until then, by the database's clock. */
+  readonly remainingMs: number;
   readonly allow: FreezePass;
 }
 
@@ -82,6 +84,7 @@ export function frozenError({
   freezeId,
   reason,
   until,
+  remainingMs,
   allow,
   ...place
 }: FreezeInForce): LeaseError {
@@ -89,6 +92,6 @@ export function frozenError({
   return new LeaseError(
     'environment.frozen',
     `The environment is frozen until ${until}${what}: ${reason}`,
-    { details: { freezeId, reason, until, roles: allow.roles, people: allow.people } },
+    { details: { freezeId, reason, until, remainingMs, roles: allow.roles, people: allow.people } },
   );
 }

@@ -24,7 +24,10 @@ export const LIMITS = {
   acquiresPerCallMax: 1_000,
   /** Leases that one request asks for together. */
   leasesTogetherMax: 64,
+  /** How long one call waits. */
   waitMsMax: 120_000,
+  /** How long a place in line is waited in, by call after call. */
+  waitMsInLineMax: 7 * 24 * 60 * 60 * 1_000,
   waitMsConnectDefault: 10_000,
   idempotencyKeyBytesMax: 255,
   ttlMsMin: 1_000,

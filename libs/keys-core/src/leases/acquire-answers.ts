@@ -14,7 +14,9 @@ import type {
   GrantedLease,
   HeldAnswer,
   LeaseDeadlines,
+  WaitingAnswer,
 } from './lease-types.ts';
+import type { Standing } from './environment-waiting.ts';
 import type { Refused } from './line.ts';
 
 /** See {@link deadlinesFrom}; a service has one stop, not two. */
@@ -58,6 +60,8 @@ export interface Call {
   readonly life: CallerLife;
   readonly startedAtMs: number;
   readonly nowMs: () => number;
+  /** How it stands in the line for an environment. */
+  readonly standing: Standing | undefined;
 }
 
 export function grantedAnswer(
@@ -111,6 +115,21 @@ export function heldAnswer(face: Face, refused: Refused | undefined, waitedMs: n
     action: face === 'environment' ? by.tag : null,
     waiters: refused.waiterCount,
     ...(doubtMs > 0 ? { isExpiryUnconfirmed: true } : {}),
+  };
+}
+
+/** What a caller is told that waits on by its next call. `place` is undefined if its ticket has just gone. */
+export function waitingAnswer(
+  held: HeldAnswer,
+  place: number | undefined,
+  frozen: LeaseError | undefined,
+): WaitingAnswer {
+  const details = frozen?.details as { until: string; reason: string } | undefined;
+  return {
+    ...held,
+    outcome: 'waiting',
+    place: place ?? 1,
+    frozen: details === undefined ? null : { until: details.until, reason: details.reason },
   };
 }
 

@@ -121,6 +121,7 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
           heldAllAnswer(requests, (refused as RefusedAll | undefined) ?? first, elapsedMs()),
       });
       if (outcome.outcome === 'recorded') return { ...outcome, requests };
+      invariant(outcome.outcome !== 'waiting', 'a call for all ends with its wait');
       store.observer.waited(own.face, elapsedMs(), outcome.outcome);
       if (outcome.outcome === 'gave_up') {
         return { outcome: 'gave_up', answer: outcome.answer as HeldAllAnswer };

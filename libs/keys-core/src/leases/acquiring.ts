@@ -13,6 +13,7 @@ import {
   type LeaseStore,
   observeHandover,
   type PastRequest,
+  readPlace,
   recordAnswers,
   refusalOf,
   renewHeld,
@@ -25,9 +26,9 @@ import type { Caller } from '../kernel/face-types.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import { newTimedId } from '../kernel/clock.ts';
+import { LIMITS } from '../kernel/limits.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
-import type { Store } from '../postgres/open-store.ts';
 import {
   assertTtl,
   type Call,
@@ -36,9 +37,11 @@ import {
   leaseDeadlines,
   refusalAgain,
   sinceSentMs,
+  waitingAnswer,
 } from './acquire-answers.ts';
 import type { AcquireAnswer, CallerLife, HeldAnswer, LeaseService } from './lease-types.ts';
-import type { Refused } from './line.ts';
+import { priorityOf, type Standing } from './environment-waiting.ts';
+import { isFrozen, type Refused } from './line.ts';
 import { createWaitingRoom } from './waiting.ts';
 
 /** An acquire, as its caller wants it carried out. */
@@ -46,6 +49,10 @@ export interface AcquireCall {
   readonly request: GrantRequest;
   /** For how long it may wait in line; 0: it is answered at once. */
   readonly waitMs: number;
+  /** How long this call waits at most, if that is less. */
+  readonly callMs?: number | undefined;
+  /** How it stands in the line for an environment. */
+  readonly standing?: Standing | undefined;
   readonly life: CallerLife;
   readonly startedAtMs: number;
   /**
@@ -68,6 +75,13 @@ export type Acquired =
       readonly joinedAsOf: number | undefined;
     }
   | { readonly outcome: 'refused'; readonly refused: Refused }
+  /** The time of this call was over; `held` is what stands in its way. */
+  | {
+      readonly outcome: 'waiting';
+      readonly held: HeldAnswer;
+      readonly frozen: LeaseError | undefined;
+      readonly ticketId: string;
+    }
   /** Its time in line was over; this answer is recorded. */
   | { readonly outcome: 'gave_up'; readonly answer: HeldAnswer }
   /** Its idempotency key was used, or its place in line is gone: what became of it is recorded. */
@@ -112,6 +126,8 @@ export function createAcquirer(store: KernelStore, leases: LeaseStore): Acquirer
         life,
         startedAtMs,
         giveUpAtMs: startedAtMs + call.waitMs,
+        callEndsAtMs: call.callMs === undefined ? undefined : startedAtMs + call.callMs,
+        standing: call.standing,
         look: (turn) => leases.refusal(turn),
         attempt: ask,
         answerOf: (refused) => heldAnswer(face, refused ?? first, elapsedMs()),
@@ -121,6 +137,10 @@ export function createAcquirer(store: KernelStore, leases: LeaseStore): Acquirer
         return outcome;
       }
       if (outcome.outcome === 'recorded') return { ...outcome, request };
+      if (outcome.outcome === 'waiting') {
+        const held = heldAnswer(face, outcome.refused ?? first, elapsedMs());
+        return { outcome: 'waiting', held, frozen: outcome.frozen, ticketId: request.leaseId };
+      }
       store.observer.waited(face, elapsedMs(), 'granted');
       observeHandover(store, outcome.grant, elapsedMs());
       return outcome;
@@ -134,17 +154,11 @@ export function createAcquirer(store: KernelStore, leases: LeaseStore): Acquirer
 
   return {
     async acquire(call) {
-      const { request, waitMs } = call;
-      if (waitMs > 0 && isBusy(request)) return wait(call);
-      let outcome: GrantOutcome;
-      try {
-        outcome = await call.ask(request);
-      } catch (error) {
-        // Another transaction has locked the row.
-        const isContended = error instanceof LeaseError && error.code === 'grant.contended';
-        if (isContended && waitMs > 0) return wait(call);
-        throw error;
-      }
+      const { request, waitMs, standing } = call;
+      // What supersedes others does so in line: they may be before it there.
+      const isInLine = isBusy(request) || standing?.supersede !== undefined;
+      const outcome = waitMs > 0 && isInLine ? undefined : await askFirst(call);
+      if (outcome === undefined) return wait(call);
       switch (outcome.outcome) {
         case 'granted':
           return { ...outcome, joinedAsOf: undefined };
@@ -161,8 +175,21 @@ export function createAcquirer(store: KernelStore, leases: LeaseStore): Acquirer
   };
 }
 
+/** A first try, outside the line. @returns undefined if what stands in its way may pass while it waits. */
+async function askFirst({ request, waitMs, ask }: AcquireCall): Promise<GrantOutcome | undefined> {
+  try {
+    return await ask(request);
+  } catch (error) {
+    // Another transaction has locked the row, or it is frozen, perhaps for less long than this may wait.
+    const mayPass =
+      isFrozen(error) || (error instanceof LeaseError && error.code === 'grant.contended');
+    if (waitMs === 0 || !mayPass) throw error;
+    return undefined;
+  }
+}
+
 interface AcquiringDeps {
-  readonly store: Store;
+  readonly store: KernelStore;
   readonly leases: LeaseStore;
   readonly cancel: CancelRequest;
   readonly face: 'lease' | 'environment';
@@ -207,6 +234,7 @@ class AcquireAnswers {
       life,
       startedAtMs: nowMs(),
       nowMs,
+      standing: this.#standingOf(input, caller, life),
     };
     if (input.waitMs === 0) return this.#acquireNow(call);
     return this.#answer(call, (wanted) => this.#acquirer.acquire(wanted));
@@ -238,6 +266,8 @@ class AcquireAnswers {
       life,
       startedAtMs,
       waitMs: input.waitMs,
+      callMs: Math.min(input.callMs ?? LIMITS.waitMsMax, LIMITS.waitMsMax),
+      standing: call.standing,
       ask: (wanted) => this.#ask(wanted, life),
       inLine: (idempotencyKey) => ({
         ...(isKeyed(request) ? request : keyed(request, input, idempotencyKey)),
@@ -253,6 +283,10 @@ class AcquireAnswers {
         return this.#refuse(call, acquired.refused);
       case 'gave_up':
         return acquired.answer;
+      case 'waiting': {
+        const place = await readPlace(this.#deps.store.transitions, acquired.ticketId);
+        return waitingAnswer(acquired.held, place, acquired.frozen);
+      }
       case 'recorded':
         invariant(isKeyed(acquired.request), 'only a key is recorded');
         return this.#answerAgain(call, acquired.request, acquired.joinedAsOf);
@@ -284,6 +318,27 @@ class AcquireAnswers {
     // It waits in line: a caller that is refused now does not join it there.
     if (past.grant === undefined) throw error;
     return grantedAnswer({ input, startedAtMs, nowMs }, past.grant, 0);
+  }
+
+  /** @throws {LeaseError} `request.invalid`. */
+  #standingOf(input: Input, { role }: Caller, life: CallerLife): Standing | undefined {
+    if (this.#deps.face !== 'environment') return undefined;
+    const { supersede, waitMs, order } = input;
+    if (supersede !== undefined && waitMs === 0) {
+      throw new LeaseError(
+        'request.invalid',
+        'supersede needs waitMs: what runs may take long to stop',
+        {
+          details: { field: 'supersede' },
+        },
+      );
+    }
+    return {
+      priority: priorityOf(role),
+      isNewestFirst: order === 'newest',
+      supersede,
+      onSuperseded: (superseded) => life.onSuperseded?.(superseded),
+    };
   }
 
   #requestOf(input: Input, caller: Caller): GrantRequest {
@@ -386,6 +441,8 @@ function fingerprintOf(resource: Resource, input: Input): string {
     // Only where it is present: without it, the fingerprint is that of older versions.
     ...(input.datacenter === undefined ? {} : { datacenter: input.datacenter }),
     ...(input.override === undefined ? {} : { override: input.override.reason }),
+    ...(input.order === undefined ? {} : { order: input.order }),
+    ...(input.supersede === undefined ? {} : { supersede: input.supersede }),
   });
   return fingerprint;
 }

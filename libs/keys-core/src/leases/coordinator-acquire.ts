@@ -99,6 +99,9 @@ export async function acquireOnce<Tx>(
       return heldAnswer('lease', acquired.refused, elapsedMs());
     case 'gave_up':
       return acquired.answer;
+    // It has no calls that end before its wait.
+    case 'waiting':
+      return acquired.held;
     case 'granted':
     case 'recorded': {
       const grant = acquired.outcome === 'granted' ? acquired.grant : await tries.findGrant();

@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { aGate, makeNotes, note, openSession } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import { waitUntil } from '@leasehold/testing';
+import { lineOf } from '../testing/lease-fixture.ts';
 import { invariant } from '../kernel/errors.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import {
@@ -71,6 +73,26 @@ describe('tryAcquireEnvironment', () => {
 
     expect(answers.map((answer) => answer.outcome)).toEqual(['held', 'granted']);
     expect((await leased(kernel)).leaseId).not.toBe(usual.leaseId);
+  });
+
+  test('waits in line for a held environment, and is superseded there by a newer request', async () => {
+    const kernel = await openKernel();
+    const held = await leased(kernel);
+    const request = { ...DEPLOY, waitMs: 3_600_000 };
+    const older = tryAcquireEnvironment(depsOf(kernel), 'prod', { ...request, holder: 'old' });
+    await waitUntil(async () => (await lineOf(kernel, 'prod')).join() === 'old');
+    const newest = tryAcquireEnvironment(depsOf(kernel), 'prod', {
+      ...request,
+      holder: 'new',
+      supersede: 'waiting',
+    });
+
+    await expect(older).rejects.toMatchObject({
+      code: 'environment.superseded',
+      details: { by: 'new' },
+    });
+    await held.close();
+    expect(await newest).toMatchObject({ outcome: 'granted' });
   });
 
   test('await using releases the lease', async () => {

@@ -12,13 +12,20 @@ import { assertText } from '../kernel/text.ts';
 import {
   type LeaseStore,
   type ReleaseRequest,
+  type Supersede,
   inFence,
   notHeld,
   observeHeld,
   releaseAlone,
 } from '../grants/index.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
-import { type HeldAnswer, assertTtl, heldAnswer } from './index.ts';
+import {
+  type CallerLife,
+  type HeldAnswer,
+  assertTtl,
+  createLeaseService,
+  heldAnswer,
+} from './index.ts';
 
 /** Keel's default, in milliseconds. */
 export const ENVIRONMENT_LEASE_MS = 60_000;
@@ -42,6 +49,12 @@ export interface EnvironmentRequest {
   readonly comment?: string | undefined;
   /** After how long the lease expires, in milliseconds; by default {@link ENVIRONMENT_LEASE_MS}. */
   readonly durationMs?: number | undefined;
+  /** How long to wait in its line, in milliseconds; by default it is answered at once. */
+  readonly waitMs?: number | undefined;
+  /** Whether it stands before those that came earlier, instead of after them. */
+  readonly order?: 'oldest' | 'newest' | undefined;
+  /** With `waitMs`: ends older requests for the same action that wait, and with `running` revokes what runs. */
+  readonly supersede?: Supersede | undefined;
 }
 
 /** An environment that is leased. */
@@ -69,20 +82,20 @@ export type EnvironmentUseOutcome<Recorded> =
   | HeldAnswer;
 
 /**
- * Leases an environment if nobody holds it; never waits. The refusal has the holder, the start, the action
- * and the comment.
+ * Leases an environment if nobody holds it, or waits in its line for up to `waitMs`. The refusal has the holder, the
+ * start, the action and the comment.
  * @throws {LeaseError} `request.invalid`, `lease.ttl_out_of_range`, `grant.hold_off`,
  * `grant.contended`, `request.outcome_unknown`; `environment.frozen`, which only a caller of a controller
- * can override.
+ * can override; `environment.superseded` while it waited.
  */
 export async function tryAcquireEnvironment(
   deps: EnvironmentLeaseDeps,
   environment: Environment,
   request: EnvironmentRequest,
 ): Promise<EnvironmentAcquire> {
-  const outcome = await grantEnvironment(deps, environment, request);
-  if (outcome.outcome !== 'granted') return refusal(outcome);
-  const { leaseId, fencingToken } = outcome.grant;
+  const leased = await leaseEnvironment(deps, environment, request);
+  if ('outcome' in leased) return leased;
+  const { leaseId, fencingToken } = leased;
   const close = (): Promise<ReleaseOutcome> =>
     deps.leases.release('environment', releaseOf(deps, request, { leaseId, fencingToken }));
   return {
@@ -115,10 +128,8 @@ export async function withEnvironmentLease<Recorded, Tx>(
   environment: Environment,
   use: EnvironmentUse<Recorded, Tx>,
 ): Promise<EnvironmentUseOutcome<Recorded>> {
-  const outcome = await grantEnvironment(deps, environment, use);
-  if (outcome.outcome !== 'granted') return refusal(outcome);
-  const { leaseId, fencingToken } = outcome.grant;
-  const ref = { leaseId, fencingToken };
+  const ref = await leaseEnvironment(deps, environment, use);
+  if ('outcome' in ref) return ref;
   try {
     return await checkAndRecord(deps, ref, use);
   } catch (error) {
@@ -175,29 +186,74 @@ function listOf(answer: string | readonly string[] | null): readonly string[] {
   );
 }
 
-async function grantEnvironment(
-  { store, leases, principal }: EnvironmentLeaseDeps,
+async function leaseEnvironment(
+  deps: EnvironmentLeaseDeps,
   environment: Environment,
   request: EnvironmentRequest,
-): Promise<GrantOutcome> {
+): Promise<GrantRef | HeldAnswer> {
   assertNotInHook();
   const ttlMs = request.durationMs ?? ENVIRONMENT_LEASE_MS;
+  const { waitMs = 0 } = request;
   assertTtl(ttlMs);
+  assertWait(waitMs);
   assertText('action', request.action, { bytesMin: 1, bytesMax: LIMITS.tagBytesMax });
   assertText('holder', request.holder, { bytesMin: 1, bytesMax: LIMITS.holderBytesMax });
   assertText('comment', request.comment ?? '', { bytesMax: LIMITS.commentBytesMax });
+  const resource = environmentResource(environment);
+  if (waitMs > 0) return leaseInLine(deps, resource, { ...request, waitMs, ttlMs });
   const grantRequest: GrantRequest = {
-    ...environmentResource(environment),
-    leaseId: newTimedId(store),
+    ...resource,
+    leaseId: newTimedId(deps.store),
     holder: request.holder,
-    principal,
+    principal: deps.principal,
     tag: request.action,
     comment: request.comment ?? null,
     metadata: null,
     ladder: serviceLadder(ttlMs),
     actor: request.holder,
   };
-  return leases.grant(grantRequest);
+  const outcome = await deps.leases.grant(grantRequest);
+  if (outcome.outcome !== 'granted') return refusal(outcome);
+  const { leaseId, fencingToken } = outcome.grant;
+  return { leaseId, fencingToken };
+}
+
+/** This process is there for as long as it runs. */
+const HERE: CallerLife = { signal: new AbortController().signal, isAlive: () => true };
+
+/** Waits in the line as a caller of a controller does, at the database itself. */
+async function leaseInLine(
+  { store, leases, principal }: EnvironmentLeaseDeps,
+  { namespace, name }: Resource,
+  request: EnvironmentRequest & { readonly waitMs: number; readonly ttlMs: number },
+): Promise<GrantRef | HeldAnswer> {
+  const service = createLeaseService({ store, leases, face: 'environment' });
+  const { holder, action, comment, ttlMs, order, supersede } = request;
+  const asked = { namespace, name, holder, action, comment, ttlMs, order, supersede };
+  const caller = { principal, actor: holder, role: 'client', namespaces: null };
+  const idempotencyKey = store.ids.uuid();
+  const endsAtMs = store.clock.nowMs() + request.waitMs;
+  for (;;) {
+    const localTimeMs = store.clock.nowMs();
+    const waitMs = Math.max(1, Math.ceil(endsAtMs - localTimeMs));
+    const answer = await service.acquire(
+      { ...asked, waitMs, localTimeMs, idempotencyKey },
+      caller,
+      HERE,
+    );
+    if (answer.outcome === 'held') return answer;
+    if (answer.outcome === 'granted') {
+      const { leaseId, fencingToken } = answer.lease;
+      return { leaseId, fencingToken };
+    }
+  }
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+function assertWait(waitMs: number): void {
+  if (Number.isInteger(waitMs) && waitMs >= 0 && waitMs <= LIMITS.waitMsInLineMax) return;
+  const message = `waitMs must be a whole number from 0 to ${String(LIMITS.waitMsInLineMax)}`;
+  throw new LeaseError('request.invalid', message, { details: { field: 'waitMs' } });
 }
 
 /** @throws {LeaseError} `request.invalid`. */
@@ -226,7 +282,7 @@ function releaseOf(
 }
 
 function refusal(outcome: Exclude<GrantOutcome, { outcome: 'granted' }>): HeldAnswer {
-  // Nobody waits for an environment, and no idempotency key was given.
+  // No idempotency key was given.
   if (outcome.outcome === 'recorded') throw new LeaseError('grant.contended');
   return heldAnswer('environment', outcome, 0);
 }

@@ -16,6 +16,7 @@ export type {
   AcquireAnswer,
   CallerLife,
   ContentionView,
+  EnvironmentQueue,
   FailingCallback,
   GrantedLease,
   HeldAllAnswer,
@@ -29,8 +30,11 @@ export type {
   LeasesTogether,
   LeaseTree,
   LeaseView,
+  QueuedView,
   ReleaseInput,
   RevocationNotice,
+  SupersededView,
+  WaitingAnswer,
 } from './lease-types.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';

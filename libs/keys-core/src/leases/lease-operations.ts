@@ -1,5 +1,11 @@
 /** What people look at and do with leases and environments. */
-import { CALLBACK_KEPT_MS, changeRenewable, revoke } from '../grants/index.ts';
+import {
+  CALLBACK_KEPT_MS,
+  changeRenewable,
+  readQueue,
+  readSuperseded,
+  revoke,
+} from '../grants/index.ts';
 import { FAIR_USE_MAX } from '../kernel/fair-use.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';
@@ -12,6 +18,7 @@ import {
   holderAtMoment,
   type ListedLease,
   listLeases,
+  mayRead,
   type NamespaceCounts,
   ONE,
   resourcePage,
@@ -27,6 +34,7 @@ import type {
   ContentionInput,
   ContentionView,
   Declarations,
+  EnvironmentQueue,
   FailingCallback,
   InNamespace,
   LeaseDeclaration,
@@ -67,6 +75,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     contention: (input, caller) => contentionPage(deps, input, caller),
     failingCallbacks: (input, caller) => failingCallbackPage(deps, input, caller),
     waiters: (input, caller) => waiterPage(store, { resource: { ...input, face }, caller }, input),
+    queue: (input, caller) => environmentQueue(store, input, caller),
     history: (input, caller) => historyPage(store, { resource: { ...input, face }, caller }, input),
     at: (input, caller) =>
       holderAtMoment(store, { resource: { ...input, face }, caller }, input.at),
@@ -270,6 +279,41 @@ function contentionView({ datacenter }: Store, row: WaiterRow): ContentionView {
     heldSince: row.heldSince === null ? null : isoOf(row.heldSince),
     remainingMs: Math.max(0, Math.round(row.remainingMs)),
     datacenter,
+  };
+}
+
+/** How many of those who wait, or were superseded, are shown. */
+const QUEUE_SHOWN_MAX = 100;
+
+async function environmentQueue(
+  { reads }: Store,
+  environment: Named,
+  caller: Caller,
+): Promise<EnvironmentQueue> {
+  const isVisible = mayRead(environment, caller);
+  const [waiting, superseded, asOf] = await Promise.all([
+    isVisible ? readQueue(reads, environment, QUEUE_SHOWN_MAX) : [],
+    isVisible ? readSuperseded(reads, environment, QUEUE_SHOWN_MAX) : [],
+    readNow(reads),
+  ]);
+  return {
+    waiting: waiting.map((row, index) => ({
+      place: index + 1,
+      waiter: row.waiter,
+      action: row.action,
+      comment: row.comment,
+      since: isoOf(row.createdAt),
+      waitedMs: Math.round(row.waitedMs),
+      isPrior: row.priority > 0,
+      isNewestFirst: row.isNewestFirst,
+      lapsesInMs: Math.round(row.lapsesInMs),
+    })),
+    superseded: superseded.map(({ at, since, ...row }) => ({
+      ...row,
+      since: new Date(since).toISOString(),
+      at: isoOf(at),
+    })),
+    asOf,
   };
 }
 

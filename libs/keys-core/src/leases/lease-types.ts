@@ -17,7 +17,9 @@ import type {
 import type { Deadlines } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
 import type { Face, Named } from '../kernel/resource.ts';
+import type { Supersede } from '../grants/index.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
+import type { Superseded } from './environment-waiting.ts';
 
 /** When the holder renews, and from when it must not act any more, in its own clock. */
 export interface LeaseDeadlines {
@@ -34,6 +36,15 @@ export interface AcquireInput {
   readonly ttlMs?: number | undefined;
   /** How long to wait in line; 0 answers at once. */
   readonly waitMs: number;
+  /**
+   * How long this call waits at most, by default `LIMITS.waitMsMax`. A longer wait goes on by the same request, sent
+   * again with the same idempotency key and what is left of `waitMs`.
+   */
+  readonly callMs?: number | undefined;
+  /** For an environment: whether it stands before those that came earlier, instead of after them. */
+  readonly order?: 'oldest' | 'newest' | undefined;
+  /** For an environment, with `waitMs`: what becomes of requests for the same action that came earlier. */
+  readonly supersede?: Supersede | undefined;
   readonly holder: string;
   /** What an environment is leased for; empty for a lease. */
   readonly action?: string | undefined;
@@ -63,6 +74,8 @@ export interface CallerLife {
    * @throws {LeaseError} when it may not wait.
    */
   startWaiting?(): () => void;
+  /** Called once, if its request has superseded others. */
+  onSuperseded?(superseded: Superseded): void;
 }
 
 /** A lease as its new holder gets it. */
@@ -81,7 +94,17 @@ export type AcquireAnswer =
       /** How long it waited in line, in milliseconds. */
       readonly waitedMs: number;
     }
-  | HeldAnswer;
+  | HeldAnswer
+  | WaitingAnswer;
+
+/** Its time in line is not over, only that of the call. The same request, sent again, goes on waiting. */
+export interface WaitingAnswer extends Omit<HeldAnswer, 'outcome'> {
+  readonly outcome: 'waiting';
+  /** Its place in line, from 1. */
+  readonly place: number;
+  /** The freeze that it waits out; null without one. */
+  readonly frozen: { readonly until: string; readonly reason: string } | null;
+}
 
 /** Somebody else holds it, or waits in line before the caller. */
 export interface HeldAnswer {
@@ -185,7 +208,8 @@ export interface LeaseService {
    * Grants, waits in line, or returns the holder (design 5.4, 6.2). Deadlines are in the clock that
    * `localTimeMs` was read from.
    * @throws {LeaseError} `lease.ttl_out_of_range`, `lease.wait_cancelled`, `grant.hold_off`,
-   * `grant.contended`, `request.idempotency_reused`, `environment.frozen`.
+   * `grant.contended`, `request.idempotency_reused`, `environment.frozen` unless the wait outlasts the freeze,
+   * `environment.superseded`.
    */
   acquire(
     input: AcquireInput & { readonly localTimeMs: number },
@@ -314,6 +338,40 @@ export interface InNamespace {
   readonly namespace?: string | undefined;
 }
 
+/** A caller in the line for an environment. */
+export interface QueuedView extends Omit<WaiterView, 'ticketId'> {
+  /** From 1: who comes next. */
+  readonly place: number;
+  readonly action: string;
+  readonly comment: string | null;
+  /** Whether it stands before others because of its role. */
+  readonly isPrior: boolean;
+  /** Whether it stands before those that came earlier. */
+  readonly isNewestFirst: boolean;
+  /** For how long its place is kept if its caller does not answer again, in milliseconds. */
+  readonly lapsesInMs: number;
+}
+
+/** A request that was superseded while it waited. */
+export interface SupersededView {
+  readonly waiter: string;
+  readonly action: string;
+  readonly comment: string | null;
+  /** When it began to wait. */
+  readonly since: string;
+  readonly at: string;
+  /** The holder of the newer request, and its comment. */
+  readonly by: string;
+  readonly byComment: string | null;
+}
+
+/** Who waits for an environment, the next one first, and who was superseded within a day, the newest first. */
+export interface EnvironmentQueue {
+  readonly waiting: QueuedView[];
+  readonly superseded: SupersededView[];
+  readonly asOf: string;
+}
+
 /** Which part of a tree is asked for. */
 export interface TreeInput extends InNamespace {
   /** Leaves out Leasehold's own leases. */
@@ -327,6 +385,8 @@ export interface LeaseOperations {
   count(input: FilterOf<LeaseListInput>, caller: Caller): Promise<Count>;
   tree(input: TreeInput, caller: Caller): Promise<LeaseTree>;
   waiters(input: Named & PageInput, caller: Caller): Promise<Page<WaiterView>>;
+  /** Of an environment, as far as the caller may see it. */
+  queue(input: Named, caller: Caller): Promise<EnvironmentQueue>;
   history(input: Named & PageInput, caller: Caller): Promise<Page<EventView>>;
   /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
   at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;

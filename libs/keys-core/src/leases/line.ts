@@ -22,12 +22,21 @@ const LAST_LOOK_MS_MAX = 1_000;
 /** The look at the holder's expiry comes a little late rather than a little early. */
 const AFTER_EXPIRY_MS = 5;
 
+/** A waiter for a frozen environment is passed over for so long, unless the freeze ends before. */
+const FROZEN_LOOK_MS = 1_000;
+
 /** The outcome of a wait in line. */
 export type WaitOutcome =
   /** `joinedAsOf`: when the line was joined, by the database's clock; since then it has waited. */
   | { readonly outcome: 'granted'; readonly grant: Grant; readonly joinedAsOf: number }
   /** Its place is gone: what became of it is in the record of its idempotency key. */
   | { readonly outcome: 'recorded'; readonly joinedAsOf: number | undefined }
+  /** The time of its call was over. It has kept its place, and goes on waiting by its next call. */
+  | {
+      readonly outcome: 'waiting';
+      readonly refused: Refused | undefined;
+      readonly frozen: LeaseError | undefined;
+    }
   /** Its time was over; the record shows it. */
   | {
       readonly outcome: 'gave_up';
@@ -48,6 +57,8 @@ export interface Waiter {
   /** When its call arrived: what was so before is no answer to it. */
   readonly startedAtMs: number;
   readonly giveUpAtMs: number;
+  /** When its call is answered, if it goes on waiting by the next one. */
+  readonly callEndsAtMs?: number | undefined;
   /** Why it would be refused now, by a plain read; undefined when it may be granted. */
   readonly look: (request: GrantRequest) => Promise<GrantOutcome | undefined>;
   /** Asks for the grant, from its place in line. */
@@ -78,6 +89,8 @@ export class Line {
   #attempting: Waiter | undefined;
   /** The latest refusal of the first waiter: what stands in its way stands in the way of all. */
   #met: Met | undefined;
+  /** The freezes that stand in the way of single waiters, and until when these are passed over. */
+  readonly #frozen = new Map<Waiter, { readonly error: LeaseError; readonly untilMs: number }>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -120,7 +133,13 @@ export class Line {
     if (this.#lookingSinceMs === undefined || this.#lookingSinceMs < startedAtMs) this.look();
   }
 
+  /** The freeze that stood in the way of this waiter when it was last looked for. */
+  frozenBy(waiter: Waiter): LeaseError | undefined {
+    return this.#frozen.get(waiter)?.error;
+  }
+
   remove(waiter: Waiter): void {
+    this.#frozen.delete(waiter);
     const { number } = waiter.ticket;
     // A replay of a request has the same ticket, and is next to it in the list.
     for (let place = this.#placeAfter(number) - 1; place >= 0; place -= 1) {
@@ -180,6 +199,7 @@ export class Line {
   }
 
   #waits(waiter: Waiter, nowMs: number): boolean {
+    if (nowMs < (this.#frozen.get(waiter)?.untilMs ?? 0)) return false;
     return nowMs < waiter.giveUpAtMs || !this.mayGiveUp(waiter, nowMs);
   }
 
@@ -196,6 +216,7 @@ export class Line {
       // Without a hint it is mostly held still, which a plain read shows.
       const refused = isHinted ? undefined : await first.look(turn);
       const outcome = refused ?? (await first.attempt(turn));
+      this.#frozen.delete(first);
       switch (outcome.outcome) {
         case 'granted':
           this.remove(first);
@@ -219,9 +240,22 @@ export class Line {
         this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
         return;
       }
+      if (isFrozen(error) && this.#outwaits(first, error)) return;
       this.remove(first);
       first.reject(error);
     }
+  }
+
+  /** Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen. */
+  #outwaits(first: Waiter, error: LeaseError): boolean {
+    const nowMs = this.#nowMs();
+    const { remainingMs } = error.details as { readonly remainingMs: number };
+    if (nowMs + remainingMs >= first.giveUpAtMs) return false;
+    const lookMs = Math.min(FROZEN_LOOK_MS, remainingMs + AFTER_EXPIRY_MS);
+    this.#frozen.set(first, { error, untilMs: nowMs + lookMs });
+    this.#lookBy(nowMs + lookMs);
+    this.#isLookWanted = true;
+    return true;
   }
 
   #meetHolder(first: Waiter, met: Met & { readonly refused: { readonly outcome: 'held' } }): void {
@@ -254,6 +288,10 @@ export class Line {
   #lookBy(atMs: number): void {
     this.#nextLookAtMs = Math.min(this.#nextLookAtMs, atMs);
   }
+}
+
+export function isFrozen(error: unknown): error is LeaseError {
+  return error instanceof LeaseError && error.code === 'environment.frozen';
 }
 
 /** Whether a look that failed may succeed later in the same wait. */

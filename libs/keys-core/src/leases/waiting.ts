@@ -18,6 +18,7 @@ import {
   type Leaving,
   type Place,
   prolongTickets,
+  refusalOf,
   type Ticket,
   type TicketRequest,
   type TicketsRequest,
@@ -32,6 +33,11 @@ import {
   turnTopic,
 } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
+import {
+  createJoinForEnvironment,
+  type JoinForEnvironment,
+  type Standing,
+} from './environment-waiting.ts';
 import { Line, type Waiter, type WaitOutcome } from './line.ts';
 
 /** How often all lines are checked. */
@@ -51,8 +57,18 @@ const QUEUE_MAX = 50_000;
 /** What a caller waits with: see {@link Waiter}. `request.leaseId` is its ticket's id, too. */
 export type Wait = Pick<
   Waiter,
-  'request' | 'others' | 'life' | 'startedAtMs' | 'giveUpAtMs' | 'look' | 'attempt' | 'answerOf'
+  | 'request'
+  | 'others'
+  | 'life'
+  | 'startedAtMs'
+  | 'giveUpAtMs'
+  | 'callEndsAtMs'
+  | 'look'
+  | 'attempt'
+  | 'answerOf'
 > & {
+  /** How it stands in the line for an environment. */
+  readonly standing?: Standing | undefined;
   /** Whether the request was sent earlier and got its ticket's id then. */
   readonly isReplay?: boolean | undefined;
 };
@@ -101,6 +117,7 @@ class Room implements WaitingRoom {
   readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
   readonly #leaves: Coalescer<Leaving, boolean | undefined>;
   readonly #groupJoins: Coalescer<TicketsRequest, Ticket | undefined>;
+  readonly #joinForEnvironment: JoinForEnvironment;
   readonly #lines = new Map<string, OpenLine>();
   readonly #givingUp = new Set<Waiter>();
   #isTicking = false;
@@ -110,6 +127,7 @@ class Room implements WaitingRoom {
 
   constructor(store: KernelStore) {
     this.#store = store;
+    this.#joinForEnvironment = createJoinForEnvironment(store);
     const common = {
       inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
       queueMax: QUEUE_MAX,
@@ -145,33 +163,60 @@ class Room implements WaitingRoom {
   }
 
   async wait(wait: Wait): Promise<WaitOutcome> {
-    const { request, others = [] } = wait;
     if (this.#waiterCount >= WAITERS_MAX) throw new LeaseError('request.rate_limited');
     // Before the ticket is taken: a hint that comes meanwhile must not be missed.
     const line = this.#open(wait);
     try {
-      const asked: TicketRequest = {
-        face: request.face,
-        namespace: request.namespace,
-        name: request.name,
-        ticketId: request.leaseId,
-        waiter: request.holder,
-        principal: request.principal,
-        idempotencyKey: request.idempotencyKey,
-        fingerprint: request.fingerprint,
-      };
-      const ticket =
-        others.length === 0
-          ? await this.#joins.submit(asked, wait.life.signal)
-          : await this.#groupJoins.submit({ ...asked, others }, wait.life.signal);
+      const ticket = await this.#join(wait);
       if (ticket === undefined) return { outcome: 'recorded', joinedAsOf: undefined };
       if (wait.isReplay === true && (await this.#isGranted(wait))) {
         return { outcome: 'recorded', joinedAsOf: ticket.asOf };
       }
-      return await this.#waitInLine(line, wait, ticket);
+      return await this.#waitInLine(line, wait, ticket).catch(async (error: unknown) => {
+        await this.#leaveRefused(wait, ticket, error);
+        throw error;
+      });
     } finally {
       this.#close(wait);
     }
+  }
+
+  #join({ request, others = [], standing, life }: Wait): Promise<Ticket | undefined> {
+    const asked = {
+      face: request.face,
+      namespace: request.namespace,
+      name: request.name,
+      ticketId: request.leaseId,
+      waiter: request.holder,
+      principal: request.principal,
+      idempotencyKey: request.idempotencyKey,
+      fingerprint: request.fingerprint,
+    };
+    if (standing !== undefined) return this.#joinForEnvironment({ ...request, ...asked }, standing);
+    return others.length === 0
+      ? this.#joins.submit(asked, life.signal)
+      : this.#groupJoins.submit({ ...asked, others }, life.signal);
+  }
+
+  /** Leaves the line for a refusal that no retry changes, so that its place keeps nobody back. */
+  async #leaveRefused(wait: Wait, { ticketId }: Ticket, error: unknown): Promise<void> {
+    const answer = wait.life.signal.aborted ? undefined : refusalOf(error);
+    if (answer === undefined) return;
+    // If it cannot leave now, its place lapses: nobody prolongs it.
+    await this.#leave(wait, ticketId, answer).catch(() => undefined);
+    this.#store.hints.notify(...placesOf(wait).map(leaseTopic));
+  }
+
+  #leave(
+    { request, others = [] }: Wait,
+    ticketId: string,
+    answer: Leaving['answer'],
+  ): Promise<boolean | undefined> {
+    const { principal, idempotencyKey } = request;
+    const leaving = { ticketId, principal, idempotencyKey, answer };
+    return others.length === 0
+      ? this.#leaves.submit(leaving)
+      : leaveLines(this.#store.transitions, { ...leaving, others });
   }
 
   /** Whether a request was granted while it joined the line: then its tickets are removed. */
@@ -253,7 +298,7 @@ class Room implements WaitingRoom {
     const live = new Map<string, LineMember>();
     for (const { line } of this.#lines.values()) {
       for (const waiter of line.waiters) {
-        if (nowMs >= waiter.giveUpAtMs && !line.isAttempting(waiter)) {
+        if (nowMs >= endOf(waiter) && !line.isAttempting(waiter)) {
           this.#end(line, waiter, nowMs);
         } else if (isProlonging && waiter.life.isAlive()) {
           for (const { ticketId } of placesOf(waiter)) live.set(ticketId, { line, waiter });
@@ -290,25 +335,23 @@ class Room implements WaitingRoom {
   /** Ends a wait whose time is over, once it is known who stands in its way. */
   #end(line: Line, waiter: Waiter, nowMs: number): void {
     if (this.#givingUp.has(waiter)) return;
-    if (line.mayGiveUp(waiter, nowMs)) void this.#giveUp(line, waiter);
+    if (nowMs < waiter.giveUpAtMs) {
+      const frozen = line.frozenBy(waiter);
+      line.remove(waiter);
+      waiter.resolve({ outcome: 'waiting', refused: line.refusalOf(waiter), frozen });
+    } else if (line.mayGiveUp(waiter, nowMs)) void this.#giveUp(line, waiter);
     else line.lookLast(waiter);
   }
 
   /** Leaves the line, now or, while its ticket is locked or the database does not answer, at one of the next ticks. */
   async #giveUp(line: Line, waiter: Waiter): Promise<void> {
     this.#givingUp.add(waiter);
-    const { request, ticket, others = [] } = waiter;
-    const { principal, idempotencyKey } = request;
+    const { ticket } = waiter;
     const refused = line.refusalOf(waiter);
     // The recorded answer is also the one that is returned.
     const answer = waiter.answerOf(refused);
     try {
-      const { ticketId } = ticket;
-      const leaving = { ticketId, others, principal, idempotencyKey, answer };
-      const hasLeft =
-        others.length === 0
-          ? await this.#leaves.submit(leaving)
-          : await leaveLines(this.#store.transitions, leaving);
+      const hasLeft = await this.#leave(waiter, ticket.ticketId, answer);
       if (hasLeft === undefined) throw new LeaseError('grant.contended');
       line.remove(waiter);
       // The next waiter, now the first, may be at another controller.
@@ -326,4 +369,9 @@ class Room implements WaitingRoom {
       this.#givingUp.delete(waiter);
     }
   }
+}
+
+/** When a call is answered at the latest. */
+function endOf({ giveUpAtMs, callEndsAtMs = giveUpAtMs }: Waiter): number {
+  return Math.min(giveUpAtMs, callEndsAtMs);
 }

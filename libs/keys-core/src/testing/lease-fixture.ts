@@ -85,9 +85,9 @@ export function released(
 /** The waiters in line, the first one first. */
 export async function lineOf({ store }: Kernel, name = '42'): Promise<string[]> {
   const rows = await store.general.$queryRaw<{ waiter: string }[]>`
-    select waiter from lease_waiter
-    where face = 'lease' and name = ${name} and valid_until > clock_timestamp()
-    order by id`;
+    select waiter from lease_waiter w
+    where face <> 'key' and name = ${name} and valid_until > clock_timestamp()
+    order by lease_waiter_place(w)`;
   return rows.map((row) => row.waiter);
 }
 
@@ -97,8 +97,9 @@ export async function inLine(
   holder: string,
   change: Parameters<typeof acquire>[1] = {},
   life: CallerLife = ALIVE,
+  caller: Caller = SERVICE,
 ): Promise<{ answer: Promise<AcquireAnswer> }> {
-  const answer = acquire(at, { waitMs: 60_000, holder, ...change }, { life });
+  const answer = acquire(at, { waitMs: 60_000, holder, ...change }, { life, caller });
   answer.catch(() => undefined);
   await waitUntil(async () => (await lineOf(at, change.name)).includes(holder));
   return { answer };

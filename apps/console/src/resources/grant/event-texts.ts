@@ -32,6 +32,9 @@ const PARTS: Partial<Record<EventView['kind'], Parts>> = {
   expired: (event) => [{ text: `The grant expired without a renewal${whyOf(event)}` }],
   renewal_refused: refusalParts,
   crash_loop: (_event, detail) => [{ text: crashText(detail) }],
+  superseded: (_event, { holder, by }) => [
+    { text: `${String(holder)} was superseded by ${String(by)} while it waited` },
+  ],
 };
 
 function actParts(event: Told, detail: Detail): TextPart[] {

@@ -84,6 +84,7 @@ function GrantActions({ face, grant }: { readonly face: GrantFace; readonly gran
 }
 
 // What a first visit does not show is loaded with its tab.
+const QueuePanel = dynamic(() => import('./grant-panels.tsx').then((module) => module.QueuePanel));
 const WaitersPanel = dynamic(() =>
   import('./grant-panels.tsx').then((module) => module.WaitersPanel),
 );
@@ -183,16 +184,16 @@ function GrantTabs({
       tabs={[
         { value: 'grants', label: 'Grants', panel: grants },
         ...(log === undefined ? [] : [{ value: 'log', label: 'Log', panel: log }]),
-        // Callers of an environment do not wait in line.
-        ...(face === 'environment'
-          ? []
-          : [
-              {
-                value: 'waiters',
-                label: waiting,
-                panel: <WaitersPanel face={face} {...about} />,
-              },
-            ]),
+        {
+          value: 'waiters',
+          label: waiting,
+          panel:
+            face === 'environment' ? (
+              <QueuePanel resource={item} />
+            ) : (
+              <WaitersPanel face={face} {...about} />
+            ),
+        },
         { value: 'events', label: 'Events', panel: <EventsPanel face={face} {...about} /> },
         // Holders of keys attach none.
         ...(face === 'key'

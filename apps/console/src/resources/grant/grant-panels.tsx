@@ -1,5 +1,6 @@
 import {
   IconArrowBackUp,
+  IconArrowBounce,
   IconArrowsExchange,
   IconBan,
   IconCircleCheck,
@@ -12,19 +13,21 @@ import {
   IconRepeat,
   IconTrash,
 } from '@tabler/icons-react';
+import type { UseQueryResult } from '@tanstack/react-query';
 import { Fragment } from 'react';
 import type { EventKind, EventView, WaiterView } from '@leasehold/keys-core';
+import type { ApiError, Outputs } from '~/lib/api/api.ts';
 import { absolute, ago, count, dayTime, duration } from '~/lib/format.ts';
 import { useDetailList } from '~/lib/list-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import type { ResourceRef } from '~/lib/routes.ts';
+import { at, type ResourceRef } from '~/lib/routes.ts';
 import { type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
 import { PersonLink } from '~/resources/looks.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { mapItems } from '~/ui/table/table-state.ts';
+import { type ListPage, mapItems } from '~/ui/table/table-state.ts';
 import {
   CopyableId,
   Link,
@@ -136,6 +139,7 @@ export const EVENT_LOOKS: Record<EventKind, Look> = {
   revoked: { label: 'Revoked', tone: 'bad', icon: IconBan },
   crash_loop: { label: 'Crash loop', tone: 'bad', icon: IconRepeat },
   renewal_refused: { label: 'Renewal refused', tone: 'bad', icon: IconHandOff },
+  superseded: { label: 'Superseded', tone: 'warn', icon: IconArrowBounce },
 };
 
 /** Waiters come and go without events. */
@@ -199,3 +203,79 @@ function Waited({ waiter }: { readonly waiter: WaiterRow }) {
   const sinceMs = Date.parse(waiter.since);
   return duration(nowMs === null ? waiter.waitedMs : nowMs - sinceMs);
 }
+
+type Queue = Outputs['environments']['queue'];
+type Queued = Queue['waiting'][number] & { readonly asOf: string };
+type SupersededWait = Queue['superseded'][number] & { readonly asOf: string };
+
+/** Who waits for an environment, the next one first, and who was superseded within the last day. */
+export function QueuePanel({ resource }: { readonly resource: ResourceRef }) {
+  const { namespace, name, datacenter } = resource;
+  const input = { namespace, name, ...at(datacenter) };
+  const read = useLiveQuery('environments', 'queue', input, { everyMs: WAITERS_EVERY_MS });
+  const { table } = useDetailList(resource);
+  const { waiting = [], superseded = [], asOf = '' } = read.data ?? {};
+  const rowsOf = <Row,>(rows: readonly Row[]) => {
+    const data = read.data === undefined ? undefined : { ...read.data, nextCursor: null };
+    const dated = rows.map((row) => ({ ...row, asOf }));
+    return mapItems(
+      { ...read, data } as Parameters<typeof mapItems>[0],
+      dated,
+      asOf,
+    ) as UseQueryResult<ListPage<Row & { asOf: string }>, ApiError>;
+  };
+  return (
+    <>
+      <DataTable
+        label="queue"
+        columns={QUEUE_COLUMNS}
+        read={rowsOf(waiting)}
+        rowId={({ waiter, since }) => `${waiter} ${since}`}
+        {...table}
+        empty={
+          <EmptyState title="Nobody is waiting">
+            The next caller is the first in the queue.
+          </EmptyState>
+        }
+      />
+      {superseded.length > 0 && (
+        <DataTable
+          label="superseded requests"
+          columns={SUPERSEDED_COLUMNS}
+          read={rowsOf(superseded)}
+          rowId={({ waiter, at: endedAt }) => `${waiter} ${endedAt}`}
+          {...table}
+          empty={null}
+        />
+      )}
+    </>
+  );
+}
+
+function Work({ of: { action, comment } }: { readonly of: Queued | SupersededWait }) {
+  return <VisibleText>{comment === null ? action : `${action} ${comment}`}</VisibleText>;
+}
+
+const QUEUE_COLUMNS: Column<Queued>[] = [
+  column('Place', {}, ({ place }) => <Mono>{count(place)}</Mono>),
+  column('Waiter', {}, ({ waiter }) => <Mono title={waiter}>{waiter}</Mono>),
+  column('For', {}, (queued) => <Work of={queued} />),
+  column('Since', {}, ({ since, asOf }) => <RelativeTime at={since} asOf={asOf} />),
+  column('Order', { from: 'md' }, ({ isPrior, isNewestFirst }) =>
+    [isPrior ? 'prior by its role' : '', isNewestFirst ? 'newest first' : '']
+      .filter((text) => text !== '')
+      .join(', '),
+  ),
+];
+
+const SUPERSEDED_COLUMNS: Column<SupersededWait>[] = [
+  column('Superseded', {}, ({ waiter }) => <Mono title={waiter}>{waiter}</Mono>),
+  column('For', {}, (superseded) => <Work of={superseded} />),
+  column('By', {}, ({ by, byComment }) => (
+    <VisibleText>{byComment === null ? by : `${by} (${byComment})`}</VisibleText>
+  )),
+  column('When', {}, ({ at: endedAt, asOf }) => <RelativeTime at={endedAt} asOf={asOf} />),
+  column('Waited since', { from: 'md' }, ({ since, asOf }) => (
+    <RelativeTime at={since} asOf={asOf} />
+  )),
+];

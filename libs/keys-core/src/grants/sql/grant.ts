@@ -12,6 +12,7 @@ import {
   type Sql,
   TOKEN_FLOOR,
 } from '../../postgres/sql.ts';
+import { andItsTurn } from './environment-line.ts';
 import { GRANT_EVENTS, grantDetail, grantFacts } from './facts.ts';
 import { andNotFrozen, andOverridden } from './freezes.ts';
 import {
@@ -96,7 +97,7 @@ export async function grant(
         and (w.face <> 'lease' or not ${isFound(fragment`
           select true from lease_waiter o
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
-            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})
+            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})${andItsTurn(requests)}
         and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
         and (w.is_queued or w.request_id is null or not ${IS_USED})
     ),
@@ -191,7 +192,7 @@ export async function grantFree(
       ) k on true
       where k.is_free is distinct from false
         and (w.face <> 'lease' or not ${IS_AWAITED})
-        and (w.request_id is null or not ${IS_USED})${andNotFrozen(requests)}
+        and (w.request_id is null or not ${IS_USED})${andItsTurn(requests)}${andNotFrozen(requests)}
     ),
     made as (
       update lease l

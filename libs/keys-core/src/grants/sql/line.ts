@@ -7,8 +7,15 @@ import type { Resource } from '../../kernel/resource.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import { createCoalescer } from '../coalesce.ts';
 
-/** How long a ticket counts without being prolonged. */
+/** How long a ticket for a lease counts without being prolonged. */
 export const LINE_TICKET_MS = 500;
+/**
+ * How long one for an environment does: its caller may connect again, or its controller start again, without losing
+ * its turn. A caller that is gone keeps those behind it waiting for no longer.
+ */
+export const ENVIRONMENT_TICKET_MS = 30_000;
+/** It is prolonged when this much is used up: those who wait for days cost few writes. */
+const ENVIRONMENT_TICKET_USED_MS = 5_000;
 
 export interface TicketRequest extends Resource {
   readonly ticketId: string;
@@ -62,7 +69,8 @@ export async function joinLine(
       select a.request_id, a.ticket_id, a.face, a.fingerprint
       from asked a
       order by a.request_id
-      on conflict (id) do update set lease_id = excluded.lease_id
+      -- The record lasts as long as the wait: it is kept for a day since its last repetition.
+      on conflict (id) do update set lease_id = excluded.lease_id, created_at = clock_timestamp()
         where q.lease_id = excluded.lease_id and q.answer is null
           and coalesce(q.fingerprint = excluded.fingerprint, true)
       returning q.lease_id
@@ -84,7 +92,7 @@ export async function joinLine(
 }
 
 /**
- * Lets tickets count for another {@link LINE_TICKET_MS}. Skips those that are locked: they are being
+ * Lets tickets count for another {@link LINE_TICKET_MS}, or {@link ENVIRONMENT_TICKET_MS}. Skips those that are locked: they are being
  * granted or given up. HOT: no index has a column that changes.
  * @returns the ids of those that no longer exist.
  */
@@ -99,12 +107,15 @@ export async function prolongTickets(
       cross join lateral (
         select w.ctid as row_at, w.ticket_id from lease_waiter w
         where w.ticket_id = a.ticket_id
+          and (w.face <> 'environment' or w.valid_until < clock_timestamp()
+            + ${ENVIRONMENT_TICKET_MS - ENVIRONMENT_TICKET_USED_MS} * interval '1 millisecond')
         for no key update of w skip locked
       ) k
     ),
     prolonged as (
       update lease_waiter w
-      set valid_until = clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+      set valid_until = clock_timestamp() + interval '1 millisecond'
+        * case when w.face = 'environment' then ${ENVIRONMENT_TICKET_MS}::int else ${LINE_TICKET_MS}::int end
       from locked k
       where w.ctid = k.row_at
     )

@@ -9,6 +9,7 @@ import {
   type Sql,
   textArray,
 } from '../../postgres/sql.ts';
+import { firstInEnvironmentLine } from './environment-line.ts';
 import { expiredReason, IS_CONFIRMED } from './facts.ts';
 import { BEGUN, isInTime, LASTS, unlessLate } from './in-time.ts';
 
@@ -189,11 +190,14 @@ function releasedColumns(j: Fragment): Fragment {
   return fragment`
       ${j}.lease_id as "leaseId", ${j}.outcome, ${j}.face, ${j}.namespace, ${j}.name, ${j}.tag,
       date_part('epoch', clock_timestamp() - ${j}.granted_at) * 1000 as "heldMs",
-      case when ${j}.face = 'lease' and ${j}.outcome = 'released' then (
-        select w.ticket_id from lease_waiter w
-        where w.face = ${j}.face and w.namespace = ${j}.namespace and w.name = ${j}.name
-          and w.valid_until > clock_timestamp()
-        order by w.id
-        limit 1
-      ) end as "nextTicketId"`;
+      case when ${j}.outcome <> 'released' then null
+        when ${j}.face = 'lease' then (
+          select w.ticket_id from lease_waiter w
+          where w.face = ${j}.face and w.namespace = ${j}.namespace and w.name = ${j}.name
+            and w.valid_until > clock_timestamp()
+          order by w.id
+          limit 1
+        )
+        when ${j}.face = 'environment' then ${firstInEnvironmentLine(j)}
+      end as "nextTicketId"`;
 }

@@ -185,13 +185,21 @@ export async function readFrozenGrants(
   return rows.map(({ leaseId }) => leaseId);
 }
 
-/** The freezes that a grant has overridden, from the event of its beginning. Index: `lease_event_lease_id_idx`. */
+/**
+ * The freezes that a grant has overridden, from the event of its beginning; none if the audit has them already: the
+ * request was repeated. Index: `lease_event_lease_id_idx`, `audit_at_idx`.
+ */
 export async function readOverridden(sql: Sql<'general'>, leaseId: string): Promise<string[]> {
   const rows = await sql.$queryRaw<{ freezes: string[] }[]>`
     select array(select jsonb_array_elements_text(v.detail -> 'override' -> 'freezes')) as freezes
     from lease_event v
     where v.lease_id = ${leaseId}::uuid and v.kind in ('granted', 'taken_over')
       and v.detail -> 'override' is not null
+      and not exists (
+        select from audit a
+        where a.at >= v.at and a.action = 'environments.overrideFreeze'
+          and a.resource = 'lease:' || v.lease_id::text
+      )
     limit 1`;
   return rows[0]?.freezes ?? [];
 }

@@ -1,0 +1,165 @@
+/** `leasehold env run`, built, against a controller as it ships: who waits, who is superseded, and what ends a command. */
+import { randomUUID } from 'node:crypto';
+import { appendFile, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { waitUntil } from '@leasehold/testing';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { CliStage } from './testing/cli-controller.ts';
+import type { Started } from './testing/command-line.ts';
+
+let cli: CliStage;
+let folder: string;
+
+beforeAll(async () => {
+  cli = await CliStage.open();
+  folder = await mkdtemp(join(tmpdir(), 'leasehold-env-run-'));
+}, 60_000);
+
+afterEach(() => {
+  cli.proxy.heal();
+});
+
+afterAll(async () => {
+  await cli.close();
+  await rm(folder, { recursive: true, maxRetries: 10 });
+});
+
+/** Deploys in an environment of its own. */
+function aPipeline() {
+  const name = `prod-${randomUUID()}`;
+  const file = join(folder, name);
+  const environment = `ci/${name}`;
+  return {
+    name,
+    environment,
+    /** What the deployments have written. */
+    notes: () => readFile(file, 'utf8').catch(() => ''),
+    /** Writes its version as it begins, and at SIGTERM; goes on until it is stopped, or its file tells it to end. */
+    deploy(version: string, ...options: string[]): Started {
+      const script = `
+        trap 'echo "term ${version}" >>"$0"; exit 3' TERM
+        echo "begin ${version}" >>"$0"
+        while ! grep -q "finish ${version}" "$0"; do sleep 0.05; done
+        echo "end ${version}" >>"$0"`;
+      const started = cli.start(
+        ...['env', 'run', environment, '--action', 'deploy', '--version', version],
+        ...['--holder', `ci-${version}`, ...options, '--', 'sh', '-c', script, file],
+      );
+      onTestFinished(() => void started.child.kill('SIGKILL'));
+      return started;
+    },
+    queue: () => cli.api().environments.queue.query({ namespace: 'ci', name }),
+    file,
+  };
+}
+
+type Pipeline = ReturnType<typeof aPipeline>;
+
+const written = (pipeline: Pipeline, text: string): Promise<unknown> =>
+  waitUntil(async () => (await pipeline.notes()).includes(text), { what: text });
+
+const finish = (pipeline: Pipeline, version: string): Promise<void> =>
+  appendFile(pipeline.file, `finish ${version}\n`);
+
+const inLine = (pipeline: Pipeline, ...holders: string[]): Promise<unknown> =>
+  waitUntil(
+    async () => {
+      const { waiting } = await pipeline.queue();
+      return waiting.map(({ waiter }) => waiter).join() === holders.join();
+    },
+    { what: `the line ${holders.join()}` },
+  );
+
+test('env run --supersede ends those that wait with exit code 6; the newest follows what runs', async () => {
+  const pipeline = aPipeline();
+  const first = pipeline.deploy('1');
+  await written(pipeline, 'begin 1');
+  const second = pipeline.deploy('2', '--wait', '10m');
+  await inLine(pipeline, 'ci-2');
+  await waitUntil(() =>
+    second.said().stderr.includes('place 1 in line: ci-1 (deploy 1) has it since'),
+  );
+
+  const third = pipeline.deploy('3', '--wait', '10m', '--supersede');
+  const superseded = await second.ended;
+  await inLine(pipeline, 'ci-3');
+  const shown = await cli.run('env', 'show', pipeline.environment);
+  await finish(pipeline, '1');
+  await written(pipeline, 'begin 3');
+  await finish(pipeline, '3');
+
+  expect(superseded.exitCode).toBe(6);
+  expect(superseded.stderr).toContain('has taken the place of this one: ci-3');
+  expect(shown.stdout).toMatch(/waiting\n {2}1\. ci-3 \(deploy 3\), since /u);
+  expect(shown.stdout).toMatch(/superseded\n {2}ci-2 \(deploy 2\), by ci-3 at /u);
+  expect((await first.ended).exitCode).toBe(0);
+  expect((await third.ended).exitCode).toBe(0);
+  expect((await pipeline.notes()).replaceAll(/finish \d\n/gu, '')).toBe(
+    'begin 1\nend 1\nbegin 3\nend 3\n',
+  );
+});
+
+test('env run --supersede-running stops what runs with SIGTERM, and begins when that has ended', async () => {
+  const pipeline = aPipeline();
+  const first = pipeline.deploy('1', '--ttl', '5s');
+  await written(pipeline, 'begin 1');
+
+  const second = pipeline.deploy('2', '--wait', '10m', '--supersede-running');
+  await written(pipeline, 'begin 2');
+  await finish(pipeline, '2');
+
+  const ended = await first.ended;
+  expect(ended.exitCode).toBe(125);
+  expect(ended.stderr).toContain('is being revoked (superseded by ci-2 (2))');
+  expect((await second.ended).exitCode).toBe(0);
+  expect((await pipeline.notes()).split('\n').slice(0, 3)).toEqual([
+    'begin 1',
+    'term 1',
+    'begin 2',
+  ]);
+  const { items } = await cli.api().audit.list.query({ action: 'environments.supersede' });
+  expect(items[0]?.detail).toMatchObject({ name: pipeline.name, holder: 'ci-2', waiting: [] });
+});
+
+test('env run keeps its place in line while its controller starts again', async () => {
+  const pipeline = aPipeline();
+  const first = pipeline.deploy('1', '--ttl', '2m');
+  await written(pipeline, 'begin 1');
+  const second = pipeline.deploy('2', '--wait', '10m');
+  await inLine(pipeline, 'ci-2');
+  const third = pipeline.deploy('3', '--wait', '10m');
+  await inLine(pipeline, 'ci-2', 'ci-3');
+
+  await cli.controller().stop();
+  await cli.restartController();
+  await finish(pipeline, '1');
+  await written(pipeline, 'begin 2');
+  await inLine(pipeline, 'ci-3');
+  await finish(pipeline, '2');
+  await written(pipeline, 'begin 3');
+  await finish(pipeline, '3');
+
+  expect((await first.ended).exitCode).toBe(0);
+  expect((await second.ended).exitCode).toBe(0);
+  expect((await third.ended).exitCode).toBe(0);
+}, 60_000);
+
+test('env run waits for the end of a freeze that is shorter than --wait, and is refused by a longer one', async () => {
+  const pipeline = aPipeline();
+  const frozen = await cli.answer<{ freeze: { freezeId: string } }>(
+    ...['env', 'freeze', 'add', pipeline.environment, '--until', '1h', '--reason', 'audit'],
+  );
+  const refused = pipeline.deploy('1', '--wait', '10m');
+  const waiting = pipeline.deploy('2', '--wait', '2h');
+  await waitUntil(() => waiting.said().stderr.includes('because audit'));
+  await cli.run('env', 'freeze', 'remove', frozen.freeze.freezeId, '--reason', 'done');
+  await written(pipeline, 'begin 2');
+  await finish(pipeline, '2');
+
+  expect(await refused.ended).toMatchObject({
+    exitCode: 6,
+    stderr: expect.stringContaining('The environment is frozen until') as string,
+  });
+  expect((await waiting.ended).exitCode).toBe(0);
+});

@@ -1,0 +1,224 @@
+/** The environments face on the wire: leases for an action, with an order in line, freezes and superseding. */
+import { namespaceText, type Named } from '@leasehold/keys-core';
+import type { CallerLife } from '@leasehold/keys-core/leases';
+import type { z } from 'zod';
+import { assertMayHold } from '../access.ts';
+import { bounded } from '../bounded-input.ts';
+import type { ApiServices } from '../context.ts';
+import {
+  acquireEnvironmentInputSchema,
+  environmentAtInputSchema,
+  environmentCountInputSchema,
+  environmentListInputSchema,
+  environmentNameSchema,
+  environmentPageInputSchema,
+  freezeInputSchema,
+  freezeListInputSchema,
+  tryAcquireInputSchema,
+  unfreezeInputSchema,
+} from '../contract/leases.ts';
+import { counted, listed } from '../forwarding/across-datacenters.ts';
+import { at, isElsewhere, placed, type CalledContext } from '../forwarding/elsewhere.ts';
+import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
+import { acquiring, heldCalls, startWaiting, waitingLife } from './lease-calls.ts';
+import { askedFor, bytesOfGrant, refusing, writing } from './recording.ts';
+
+type Answer = Awaited<ReturnType<ApiServices['environments']['acquire']>>;
+
+/** A grant with what the environment is leased for. */
+function named<Action>(action: Action, answer: Answer) {
+  return answer.outcome === 'granted' ? { ...answer, action } : answer;
+}
+
+/**
+ * Records that a grant has overridden freezes, if it has. Its event has said so since it was made: a controller that
+ * dies before this leaves that.
+ */
+async function auditOverride(
+  { services, actor }: CalledContext,
+  asked: Omit<z.output<typeof tryAcquireInputSchema>, 'environment'> & Named,
+  leaseId: string,
+): Promise<void> {
+  const { override, namespace, name, action } = asked;
+  if (override === undefined) return;
+  const freezes = await services.freezes.overriddenBy(leaseId);
+  if (freezes.length === 0) return;
+  await services.audit.write({
+    ...actor,
+    action: 'environments.overrideFreeze',
+    resource: `lease:${leaseId}`,
+    reason: override.reason,
+    detail: { face: 'environment', namespace, name, action, freezes },
+  });
+}
+
+/** What people do about freezes. */
+const freezing = {
+  freeze: operatorProcedure.input(bounded(freezeInputSchema)).mutation(({ ctx, input }) => {
+    assertMayHold(ctx.access, input.namespace);
+    return at(ctx, input, async (wanted) => {
+      const { services, caller, actor } = ctx;
+      const made = await services.freezes.freeze(wanted, caller);
+      const { reason, ...detail } = wanted;
+      await services.audit.write({
+        ...actor,
+        action: 'environments.freeze',
+        resource: `freeze:${made.freeze.freezeId}`,
+        reason,
+        detail: { ...detail, stopped: made.stopped },
+      });
+      return made;
+    });
+  }),
+
+  unfreeze: operatorProcedure.input(bounded(unfreezeInputSchema)).mutation(
+    placed(async ({ services, caller, actor }, act) => {
+      const ended = await services.freezes.unfreeze(act, caller);
+      const { namespace, name, reason: why } = ended.freeze;
+      await services.audit.write({
+        ...actor,
+        action: 'environments.unfreeze',
+        resource: `freeze:${act.freezeId}`,
+        reason: act.reason,
+        detail: { namespace, name, why },
+      });
+      return ended;
+    }),
+  ),
+
+  freezes: viewerProcedure
+    .input(bounded(freezeListInputSchema))
+    .query(listed(({ services, caller }, wanted) => services.freezes.list(wanted, caller))),
+};
+
+type Wanted = z.output<typeof tryAcquireInputSchema> &
+  Partial<
+    Omit<
+      z.output<typeof acquireEnvironmentInputSchema>,
+      keyof z.output<typeof tryAcquireInputSchema>
+    >
+  >;
+
+/** Leases an environment, at once or after a wait in its line. */
+function acquire(ctx: CalledContext, input: Wanted) {
+  const { services, access, caller, use } = ctx;
+  const { environment: place, durationMs: ttlMs, witness: told, datacenter, ...rest } = input;
+  const wanted = { waitMs: 0, ...rest, ...place, ttlMs };
+  const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
+  const { action } = input;
+  return refusing(
+    () => ({
+      ctx,
+      ...askedFor('environment', { ...place, ...input }),
+      idempotencyKey: input.idempotencyKey,
+      refuse: (error) =>
+        acquiring(ctx, told, async () =>
+          named(
+            action,
+            await services.environments.refuse({ ...wanted, ...elsewhere }, caller, error),
+          ),
+        ),
+    }),
+    async () => {
+      assertMayHold(access, place.namespace);
+      // Whether it waits there is not known here.
+      const mayWaitThere = wanted.waitMs > 0 && isElsewhere(ctx, datacenter);
+      const stopWaiting = mayWaitThere ? startWaiting(ctx) : undefined;
+      try {
+        return await at(ctx, input, () => acquiring(ctx, told, () => acquireHere()));
+      } finally {
+        stopWaiting?.();
+      }
+    },
+  );
+
+  async function acquireHere() {
+    await use?.mayHold(1);
+    const answer = await writing(
+      use,
+      bytesOfGrant(wanted),
+      () => services.environments.acquire(wanted, caller, environmentLife(ctx, wanted)),
+      ({ outcome }) => outcome === 'granted',
+    );
+    if (answer.outcome === 'granted') {
+      use?.noteHeld(1);
+      await auditOverride(ctx, wanted, answer.lease.leaseId);
+    }
+    return named(action, answer);
+  }
+}
+
+/** The caller's connection. What its request supersedes is recorded. */
+function environmentLife(
+  ctx: CalledContext,
+  { namespace, name, action, waitMs, holder }: Named & Pick<Wanted, 'action' | 'waitMs' | 'holder'>,
+): CallerLife {
+  if (waitMs === 0) return ctx.life;
+  const { services, actor } = ctx;
+  return {
+    ...waitingLife(ctx),
+    onSuperseded({ waiting, leaseId }) {
+      const entry = {
+        ...actor,
+        action: 'environments.supersede',
+        resource:
+          leaseId === null ? `environment:${namespaceText(namespace)}/${name}` : `lease:${leaseId}`,
+        reason: null,
+        detail: {
+          face: 'environment',
+          namespace,
+          name,
+          action,
+          holder,
+          waiting: waiting.slice(0, SHOWN_MAX),
+        },
+      } as const;
+      services.audit.write(entry).catch((error: unknown) => {
+        services.reportFailure(error, { path: ctx.procedure, requestId: ctx.requestId });
+      });
+    },
+  };
+}
+
+/** So many of those who were superseded are named in the audit; the history has all. */
+const SHOWN_MAX = 20;
+
+/** The environments face on the wire. */
+export const environmentsRouter = router({
+  tryAcquire: clientProcedure
+    .input(bounded(tryAcquireInputSchema))
+    .mutation(({ ctx, input }) => acquire(ctx, input)),
+
+  acquire: clientProcedure
+    .input(bounded(acquireEnvironmentInputSchema))
+    .mutation(({ ctx, input }) => acquire(ctx, input)),
+
+  /** Who waits for it, and who was superseded. */
+  queue: viewerProcedure
+    .input(bounded(environmentNameSchema))
+    .query(placed(({ services, caller }, name) => services.environments.queue(name, caller))),
+
+  ...heldCalls('environments'),
+  ...freezing,
+
+  list: viewerProcedure
+    .input(bounded(environmentListInputSchema))
+    .query(listed(({ services, caller }, wanted) => services.environments.list(wanted, caller))),
+
+  count: viewerProcedure
+    .input(bounded(environmentCountInputSchema))
+    .query(counted(({ services, caller }, wanted) => services.environments.count(wanted, caller))),
+
+  get: viewerProcedure
+    .input(bounded(environmentNameSchema))
+    .query(placed(({ services, caller }, name) => services.environments.get(name, caller))),
+
+  history: viewerProcedure
+    .input(bounded(environmentPageInputSchema))
+    .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
+
+  /** Who held it at a moment. */
+  at: viewerProcedure
+    .input(bounded(environmentAtInputSchema))
+    .query(placed(({ services, caller }, asked) => services.environments.at(asked, caller))),
+});

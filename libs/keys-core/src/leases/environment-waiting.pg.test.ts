@@ -1,0 +1,343 @@
+import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { fencedTransaction } from '../grants/fenced-transaction.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { eventsOf } from '../testing/kernel-fixture.ts';
+import {
+  aCaller,
+  acquire,
+  acquired,
+  ALIVE,
+  codeOf,
+  inLine,
+  type Leases,
+  lineOf,
+  openLeases,
+  released,
+} from '../testing/lease-fixture.ts';
+import type { Superseded } from './environment-waiting.ts';
+import { createFreezeService } from './freeze-service.ts';
+import type { AcquireInput, GrantedLease } from './lease-types.ts';
+
+const OPERATOR: Caller = {
+  principal: 'token-o',
+  actor: 'olga',
+  role: 'operator',
+  namespaces: null,
+};
+const PROD = { namespace: 'team', name: 'prod' };
+const DEPLOY = { ...PROD, action: 'deploy' };
+
+const open = (databaseUrl?: string): Promise<Leases> =>
+  openLeases(databaseUrl === undefined ? {} : { databaseUrl }, 'environment');
+
+/** In the line for `prod`, to deploy. */
+const queued = (at: Leases, holder: string, change: Partial<AcquireInput> = {}, caller?: Caller) =>
+  inLine(at, holder, { ...DEPLOY, ...change }, ALIVE, caller);
+
+const line = (at: Leases): Promise<string[]> => lineOf(at, PROD.name);
+
+/** Who is granted it one after the other, from the release of `held` on. */
+async function orderOf(at: Leases, held: GrantedLease, waiters: string[]): Promise<string[]> {
+  const order: string[] = [];
+  let last = held;
+  while (order.length < waiters.length) {
+    await released(at, last);
+    const rows = await waitUntil(async () => {
+      const [row] = await at.store.general.$queryRaw<
+        { holder: string; leaseId: string; fencingToken: string }[]
+      >`
+        select holder, lease_id as "leaseId", fencing_token::text as "fencingToken" from lease
+        where name = ${PROD.name} and released_at is null and lease_id <> ${last.leaseId}::uuid`;
+      return row;
+    });
+    order.push(rows.holder);
+    // All are tokens of the same service or of the operator.
+    last = { ...last, leaseId: rows.leaseId, fencingToken: rows.fencingToken };
+    await at.store.general
+      .$executeRaw`update lease set principal = 'token-s' where lease_id = ${last.leaseId}::uuid`;
+  }
+  return order;
+}
+
+describe('the line for an environment', () => {
+  test('grants it to those who wait, the oldest first, at two controllers', async () => {
+    const one = await open();
+    const two = await open(one.databaseUrl);
+    const held = await acquired(one, DEPLOY);
+    const waiters = ['w1', 'w2', 'w3', 'w4'];
+    for (const [place, holder] of waiters.entries()) await queued(place % 2 ? two : one, holder);
+
+    expect(await acquire(two, { ...DEPLOY, holder: 'newcomer' })).toMatchObject({
+      outcome: 'held',
+      waiters: 4,
+    });
+    expect(await orderOf(one, held, waiters)).toEqual(waiters);
+  });
+
+  test('goes by priority, then by who asked to be the newest first, then by age', async () => {
+    const at = await open();
+    const held = await acquired(at, DEPLOY);
+    await queued(at, 'old');
+    await queued(at, 'young');
+    await queued(at, 'newest-1', { order: 'newest' });
+    await queued(at, 'newest-2', { order: 'newest' });
+    await queued(at, 'operator', {}, OPERATOR);
+    await queued(at, 'operator-newest', { order: 'newest' }, OPERATOR);
+    const order = ['operator-newest', 'operator', 'newest-2', 'newest-1', 'old', 'young'];
+
+    expect(await line(at)).toEqual(order);
+    expect(await orderOf(at, held, order)).toEqual(order);
+  });
+
+  test('keeps the place of a caller that connects again, at another controller', async () => {
+    const one = await open();
+    const two = await open(one.databaseUrl);
+    const held = await acquired(one, DEPLOY);
+    const caller = aCaller();
+    const again = { ...DEPLOY, idempotencyKey: randomUUID() };
+    const first = await inLine(one, 'first', again, caller);
+    await queued(one, 'second');
+    caller.vanish();
+    expect(await codeOf(first.answer)).toBe('lease.wait_cancelled');
+    // Nobody waits for the first any more, and its turn is not over.
+    await released(one, held);
+    expect(await line(one)).toEqual(['first', 'second']);
+
+    const answer = await acquire(two, { ...again, holder: 'first', waitMs: 60_000 });
+
+    expect(answer).toMatchObject({ outcome: 'granted' });
+    expect(await line(one)).toEqual(['second']);
+  });
+
+  test('passes over a caller that has not come back for longer than its place lasts', async () => {
+    const at = await open();
+    const held = await acquired(at, DEPLOY);
+    const caller = aCaller();
+    const dead = await inLine(at, 'dead', DEPLOY, caller);
+    caller.vanish();
+    await codeOf(dead.answer);
+    const next = await queued(at, 'next');
+    await released(at, held);
+    const [ticket] = await at.store.general.$queryRaw<{ leftMs: number }[]>`
+      select extract(epoch from valid_until - clock_timestamp())::float8 * 1000 as "leftMs"
+      from lease_waiter where waiter = 'dead'`;
+    expect(ticket?.leftMs).toBeGreaterThan(20_000);
+    expect(ticket?.leftMs).toBeLessThanOrEqual(30_000);
+
+    await at.store.general.$executeRaw`
+      update lease_waiter set valid_until = valid_until - interval '30 s' where waiter = 'dead'`;
+
+    expect(await next.answer).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('answers a call whose time is over with the place; the same request then waits on there', async () => {
+    const at = await open();
+    const held = await acquired(at, { ...DEPLOY, holder: 'runner', comment: '1.2.2' });
+    const wait = { ...DEPLOY, holder: 'w', waitMs: 3_600_000, idempotencyKey: randomUUID() };
+    const first = await acquire(at, { ...wait, callMs: 100 });
+    await queued(at, 'later');
+    const second = await acquire(at, { ...wait, callMs: 100 });
+    const third = acquire(at, wait);
+
+    await released(at, held);
+
+    const told = { outcome: 'waiting', by: 'runner', comment: '1.2.2', place: 1, frozen: null };
+    expect([first, second]).toMatchObject([told, told]);
+    expect(await third).toMatchObject({ outcome: 'granted' });
+  });
+});
+
+describe('a frozen environment', () => {
+  async function frozen(at: Leases, ms: number, change: object = {}) {
+    const until = new Date(Date.now() + ms).toISOString();
+    const input = { ...PROD, reason: 'audit', until, ...change };
+    return (await createFreezeService(at.store).freeze(input, OPERATOR)).freeze;
+  }
+
+  test('is waited for until its freeze ends; meanwhile the caller is told until when and why', async () => {
+    const at = await open();
+    const freeze = await frozen(at, 3_600_000);
+    const wait = { ...DEPLOY, holder: 'w', waitMs: 7_200_000, idempotencyKey: randomUUID() };
+    const told = await acquire(at, { ...wait, callMs: 200 });
+    const answer = acquire(at, wait);
+    await waitUntil(async () => (await line(at)).length === 1);
+
+    await createFreezeService(at.store).unfreeze(
+      { freezeId: freeze.freezeId, reason: 'done' },
+      OPERATOR,
+    );
+
+    expect(told).toMatchObject({ outcome: 'waiting', frozen: { reason: 'audit' } });
+    expect(await answer).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('refuses a caller that waits for less long than it is frozen, and leaves no place behind', async () => {
+    const at = await open();
+    await frozen(at, 3_600_000);
+
+    expect(await codeOf(acquire(at, { ...DEPLOY, waitMs: 1_800_000 }))).toBe('environment.frozen');
+    expect(await line(at)).toEqual([]);
+  });
+
+  test('keeps back nobody behind it in line whose action is not frozen', async () => {
+    const at = await open();
+    await frozen(at, 3_600_000, { action: 'deploy' });
+    await queued(at, 'frozen', { waitMs: 7_200_000 });
+
+    const answer = await acquire(at, { ...PROD, action: 'rollback', waitMs: 10_000 });
+
+    expect(answer).toMatchObject({ outcome: 'granted' });
+    expect(await line(at)).toEqual(['frozen']);
+  });
+});
+
+describe('a request that supersedes', () => {
+  const codes = (waiters: { answer: Promise<unknown> }[]) =>
+    Promise.all(waiters.map(({ answer }) => codeOf(answer)));
+
+  test('ends those that wait for the same action: they are told by whom and since when', async () => {
+    const at = await open();
+    const held = await acquired(at, DEPLOY);
+    const old = [await queued(at, 'v1', { comment: '1' }), await queued(at, 'v2')];
+    const other = await queued(at, 'migration', { action: 'migrate' });
+    const superior = await queued(at, 'olga', {}, OPERATOR);
+    const told: Superseded[] = [];
+    const newest = acquire(
+      at,
+      { ...DEPLOY, holder: 'v3', comment: '3', waitMs: 60_000, supersede: 'waiting' },
+      { life: { ...ALIVE, onSuperseded: (what) => told.push(what) } },
+    );
+
+    await expect(old[0]?.answer).rejects.toMatchObject({
+      code: 'environment.superseded',
+      retryable: false,
+      details: { by: 'v3', byComment: '3', since: expect.stringMatching(/Z$/u) as string },
+    });
+    expect(await codes(old)).toEqual(['environment.superseded', 'environment.superseded']);
+    expect(await line(at)).toEqual(['olga', 'migration', 'v3']);
+    expect(told).toEqual([{ waiting: ['v1', 'v2'], leaseId: null }]);
+    // What runs goes on.
+    expect((await eventsOf(at, 'prod')).map((event) => event.split(' ')[0])).toEqual([
+      'granted',
+      'superseded',
+      'superseded',
+    ]);
+    expect(await orderOf(at, held, ['olga', 'migration', 'v3'])).toEqual([
+      'olga',
+      'migration',
+      'v3',
+    ]);
+    await Promise.all([newest, other.answer, superior.answer]);
+  });
+
+  test('is not undone by a repetition of the request that it has superseded', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    const old = { ...DEPLOY, holder: 'old', waitMs: 60_000, supersede: 'running' } as const;
+    const idempotencyKey = randomUUID();
+    const first = await inLine(at, 'old', { ...old, idempotencyKey });
+    await queued(at, 'new', { supersede: 'waiting' });
+
+    expect(await codes([first])).toEqual(['environment.superseded']);
+    expect(await codeOf(acquire(at, { ...old, idempotencyKey }))).toBe('environment.superseded');
+    expect(await line(at)).toEqual(['new']);
+  });
+
+  test('supersedes once: a repetition revokes nothing that began after it', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    const caller = aCaller();
+    const wait = {
+      ...DEPLOY,
+      waitMs: 60_000,
+      supersede: 'running',
+      idempotencyKey: randomUUID(),
+    } as const;
+    const first = await inLine(at, 'first', wait, caller);
+    caller.vanish();
+    await codeOf(first.answer);
+    await at.store.general.$executeRaw`
+      update lease set lease_id = gen_random_uuid(), renewable = true, granted_at = clock_timestamp()`;
+
+    await acquire(at, { ...wait, holder: 'first', callMs: 100 });
+
+    const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
+    expect(rows).toEqual([{ renewable: true }]);
+  });
+
+  test('revokes what runs if it asks for that, and is granted when it has been released', async () => {
+    const at = await open();
+    const running = await acquired(at, { ...DEPLOY, holder: 'v1' });
+    const newest = await queued(at, 'v2', { supersede: 'running' });
+    const renewal = await at.service.heartbeat(
+      { localTimeMs: 0, renewals: [running] },
+      { ...OPERATOR, principal: 'token-s' },
+    );
+
+    expect(renewal).toMatchObject([{ outcome: 'refused', reason: 'renewal_blocked' }]);
+    expect(await line(at)).toEqual(['v2']);
+    await released(at, running);
+    const answer = await newest.answer;
+    expect(answer).toMatchObject({ outcome: 'granted' });
+    const stale = fencedTransaction(at.store, running, () => Promise.resolve('written'));
+    await expect(stale).rejects.toMatchObject({ code: 'lease.not_held' });
+    const events = await at.store.general.$queryRaw`
+      select actor, reason from lease_event where kind = 'revoked'`;
+    expect(events).toEqual([{ actor: 'service', reason: 'superseded by v2' }]);
+  });
+
+  test('leaves what runs for another action alone', async () => {
+    const at = await open();
+    await acquired(at, { ...PROD, action: 'migrate' });
+    await queued(at, 'v2', { supersede: 'running' });
+
+    const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
+    expect(rows).toEqual([{ renewable: true }]);
+  });
+
+  test('must be able to wait', async () => {
+    const at = await open();
+
+    const asked = async () => acquire(at, { ...DEPLOY, supersede: 'running' });
+
+    await expect(asked()).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'supersede' },
+    });
+  });
+
+  test('of many at once, exactly the last one in line is left', async () => {
+    const one = await open();
+    const two = await open(one.databaseUrl);
+    const held = await acquired(one, { ...DEPLOY, holder: 'v0' });
+    const waits = Array.from({ length: 20 }, (_, count) =>
+      acquire(count % 2 === 0 ? one : two, {
+        ...DEPLOY,
+        holder: `v${String(count + 1)}`,
+        waitMs: 60_000,
+        supersede: 'running',
+      }),
+    );
+    const outcomes = Promise.all(
+      waits.map((wait) => wait.then((answer) => answer.outcome, codeOfError)),
+    );
+    await waitUntil(async () => {
+      const [row] = await one.store.general.$queryRaw<{ count: number }[]>`
+        select count(*)::int as count from lease_event where kind = 'superseded'`;
+      return row?.count === 19;
+    });
+
+    await released(one, held);
+
+    expect((await outcomes).sort()).toEqual([
+      ...new Array<string>(19).fill('environment.superseded'),
+      'granted',
+    ]);
+  });
+});
+
+function codeOfError(error: unknown): string {
+  return (error as { code: string }).code;
+}

@@ -1,0 +1,154 @@
+/**
+ * How callers join the line for an environment: with a priority, before or after those that came earlier, and
+ * superseding them if they ask for it.
+ */
+import {
+  joinEnvironmentLine,
+  type EnvironmentTicketRequest,
+  readRunning,
+  type RecordedRefusal,
+  revoke,
+  type Supersede,
+  supersedeWaiting,
+  takeTurnsInLine,
+  type Ticket,
+  type TicketRequest,
+} from '../grants/index.ts';
+import { type Role, roleAllows } from '../kernel/access.ts';
+import { ERROR_CODES, LeaseError } from '../kernel/errors.ts';
+import type { GrantRequest } from '../kernel/lease.ts';
+import { leaseTopic, resourceKey } from '../kernel/resource.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
+import { isoOf, type Sql } from '../postgres/sql.ts';
+import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
+
+/** What a request has superseded as it joined the line. */
+export interface Superseded {
+  /** The holders of the requests that waited. */
+  readonly waiting: readonly string[];
+  /** The lease that was revoked; null if none was. */
+  readonly leaseId: string | null;
+}
+
+/** How a caller stands in the line for an environment. */
+export interface Standing {
+  readonly priority: number;
+  readonly isNewestFirst: boolean;
+  readonly supersede?: Supersede | undefined;
+  /** Called once, if it has superseded anything. */
+  readonly onSuperseded?: ((superseded: Superseded) => void) | undefined;
+}
+
+/** What a caller's role is in a line: people who operate come before services. */
+export function priorityOf(role: string): number {
+  return roleAllows(role as Role, 'operator') ? 1 : 0;
+}
+
+type Request = GrantRequest & TicketRequest;
+
+export type JoinForEnvironment = (
+  request: Request,
+  standing: Standing,
+) => Promise<Ticket | undefined>;
+
+/** How often a join is tried while what it locks is locked by others. */
+const JOIN_TRIES_MAX = 3;
+
+/**
+ * Joins lines: takes a place, or the one again that the request has there. A request that supersedes does so in the same
+ * transaction, and only when it comes for the first time: repeated, it supersedes nothing newer than itself. Resolves
+ * to undefined when its key was used. Those for one environment take turns here too, so that a crowd keeps one
+ * connection busy, not all.
+ *
+ * @throws {LeaseError} `grant.contended`: what runs is locked for long.
+ */
+export function createJoinForEnvironment(store: KernelStore): JoinForEnvironment {
+  const newest = new Map<string, Promise<unknown>>();
+  return (request, standing) => {
+    const key = resourceKey(request);
+    const before = newest.get(key) ?? Promise.resolve();
+    const joined = before
+      .catch(() => undefined)
+      .then(() => joinWithin(store, request, standing))
+      .finally(() => {
+        if (newest.get(key) === joined) newest.delete(key);
+      });
+    newest.set(key, joined);
+    return joined;
+  };
+}
+
+async function joinWithin(
+  store: KernelStore,
+  request: Request,
+  standing: Standing,
+): Promise<Ticket | undefined> {
+  for (let triesCount = 1; ; triesCount += 1) {
+    try {
+      return await joinOnce(store, request, standing);
+    } catch (error) {
+      if (databaseFailureOf(error) !== 'contention') throw error;
+      if (triesCount < JOIN_TRIES_MAX) continue;
+      throw new LeaseError('grant.contended', undefined, { cause: error });
+    }
+  }
+}
+
+async function joinOnce(
+  store: KernelStore,
+  request: Request,
+  standing: Standing,
+): Promise<Ticket | undefined> {
+  const { supersede, priority, isNewestFirst } = standing;
+  const asked = { ...request, action: request.tag, priority, isNewestFirst };
+  const { ticket, superseded } = await store.general.$transaction(async (tx) => {
+    await takeTurnsInLine(tx, request);
+    const joined = await joinEnvironmentLine(tx, asked);
+    if (joined?.isFirst !== true || supersede === undefined) return { ticket: joined };
+    return { ticket: joined, superseded: await supersedeOthers(tx, asked, supersede, joined) };
+  });
+  if (superseded !== undefined) announce(store, request, standing, superseded);
+  return ticket;
+}
+
+async function supersedeOthers(
+  tx: Sql<'general'>,
+  request: EnvironmentTicketRequest,
+  supersede: Supersede,
+  { asOf }: Ticket,
+): Promise<Superseded> {
+  const refusal = supersededRefusal(request, isoOf(asOf));
+  const waiting = (await supersedeWaiting(tx, request, refusal)).map(({ waiter }) => waiter);
+  // After that, so that it finds what was granted to one of them meanwhile.
+  const leaseId = supersede === 'running' ? await readRunning(tx, request) : undefined;
+  if (leaseId === undefined) return { waiting, leaseId: null };
+  const { actor, waiter, comment } = request;
+  const by = comment === null ? waiter : `${waiter} (${comment})`;
+  const act = { leaseId, mode: 'graceful', abandon: false, actor, namespaces: null } as const;
+  const revoked = await revoke(tx, 'environment', [{ ...act, reason: `superseded by ${by}` }]);
+  return { waiting, leaseId: revoked.has(leaseId) ? leaseId : null };
+}
+
+/** What those get who waited. */
+function supersededRefusal(
+  { waiter, comment }: EnvironmentTicketRequest,
+  since: string,
+): RecordedRefusal {
+  const code = 'environment.superseded';
+  const message = `${ERROR_CODES[code].text.slice(0, -1)}: ${waiter}, at ${since}.`;
+  return { error: { code, message, details: { by: waiter, byComment: comment, since } } };
+}
+
+function announce(
+  store: KernelStore,
+  request: Request,
+  { onSuperseded }: Standing,
+  superseded: Superseded,
+): void {
+  const { waiting, leaseId } = superseded;
+  if (leaseId !== null) store.hints.notify(REVOCATIONS_TOPIC);
+  if (waiting.length === 0 && leaseId === null) return;
+  store.hints.notify(leaseTopic(request));
+  onSuperseded?.(superseded);
+}
