@@ -86,6 +86,9 @@ describe('the words of the command line', () => {
     expect(wordsOf({ ...environment, wait: '2h', supersede: 'waiting' }).join(' ')).toBe(
       'env run shop/prod --action deploy --version 1.2.3 --wait 2h --supersede',
     );
+    expect(wordsOf({ environment: 'shop/prod' })).toEqual([
+      ...['env', 'run', 'shop/prod', '--action', 'deploy'],
+    ]);
     expect(wordsOf({ ...environment, supersede: 'running' }).join(' ')).toBe(
       'env run shop/prod --action deploy --version 1.2.3 --supersede --supersede-running',
     );

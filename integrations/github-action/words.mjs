@@ -26,7 +26,7 @@ export function commandWords(input) {
     }
     return ['leases', 'run', scope, ...common];
   }
-  const about = ['action', 'version'].flatMap((name) => optionOf(input, name));
+  const about = ['--action', input('action') || 'deploy', ...optionOf(input, 'version')];
   return ['env', 'run', environment, ...about, ...common, ...supersedeWords(input('supersede'))];
 }
 

@@ -1,3 +1,5 @@
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { openRoomStore } from '../store.mjs';
@@ -5,9 +7,10 @@ import { createRoom } from './room.mjs';
 
 /** Starts a room as a drone starts it: everything that it needs to know is in its environment. */
 const { PORT = '0', LEASEHOLD_KEY = '', LEASEHOLD_KEY_ID } = process.env;
-const { LEASEHOLD_FENCING_TOKEN = '0', DOCUMENTS } = process.env;
-if (LEASEHOLD_KEY_ID === undefined || DOCUMENTS === undefined) {
-  console.error('set LEASEHOLD_KEY_ID, which a drone does, and DOCUMENTS, a folder for documents');
+// The home of a program is its own and persists, also where it runs as a user of its own.
+const { LEASEHOLD_FENCING_TOKEN = '0', DOCUMENTS = join(homedir(), 'documents') } = process.env;
+if (LEASEHOLD_KEY_ID === undefined) {
+  console.error('set LEASEHOLD_KEY_ID, which a drone does');
   process.exit(2);
 }
 
