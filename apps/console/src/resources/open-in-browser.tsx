@@ -1,12 +1,19 @@
+import { useClipboard } from '@mantine/hooks';
 import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useSession, useWhyNot } from '~/lib/session.tsx';
-import { ActFailure } from '~/ui/states.tsx';
+import { ActFailure, Notice } from '~/ui/states.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 
 /** Whether a gateway is configured changes with a controller's start alone. */
 const EVERY_MS = 60_000;
 
-/** Opens a key through the gateway, as the person who is signed in; nothing where no gateway is configured. */
+/** For how long an address that was copied lets somebody in: time enough to paste it. */
+const COPIED_SECONDS = 60;
+
+/**
+ * Opens a key through the gateway, or copies its address, as the person who is signed in; nothing where no gateway is
+ * configured.
+ */
 export function OpenInBrowser({
   of: { name, namespace, tag },
 }: {
@@ -14,6 +21,8 @@ export function OpenInBrowser({
 }) {
   const gateway = useLiveQuery('gateway', 'list', undefined, { everyMs: EVERY_MS });
   const sign = useApiMutation('gateway', 'sign');
+  const signToCopy = useApiMutation('gateway', 'sign');
+  const clipboard = useClipboard();
   const whyNot = useWhyNot('client');
   const { actor } = useSession();
   if (gateway.data?.url == null) return null;
@@ -32,6 +41,13 @@ export function OpenInBrowser({
       },
     );
   }
+  function copy(): void {
+    const access = { user: actor, expiresInSeconds: COPIED_SECONDS };
+    signToCopy.mutate(
+      { key: { name, namespace, tag }, access },
+      { onSuccess: ({ url }) => clipboard.copy(url) },
+    );
+  }
   return (
     <>
       <GuardedButton
@@ -43,7 +59,19 @@ export function OpenInBrowser({
       >
         Open
       </GuardedButton>
-      <ActFailure error={sign.error} />
+      <GuardedButton
+        size="compact-xs"
+        variant="default"
+        whyNot={whyNot}
+        loading={signToCopy.isPending}
+        onClick={copy}
+      >
+        {clipboard.copied ? 'Copied' : 'Copy URL'}
+      </GuardedButton>
+      <ActFailure error={sign.error ?? signToCopy.error} />
+      {clipboard.error === null ? null : (
+        <Notice tone="warn">The browser does not let this page copy.</Notice>
+      )}
     </>
   );
 }

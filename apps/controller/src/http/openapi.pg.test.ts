@@ -156,6 +156,7 @@ const REFUSED_HERE = [
   'backends.logs',
   'datacenters.giveUp',
   'datacenters.takeBack',
+  'gateway.handOver',
   'people.resetPassword',
   'reservations.move',
   'reservations.requestMove',

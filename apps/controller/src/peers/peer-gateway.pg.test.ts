@@ -116,7 +116,7 @@ test('a revocation ends access in all datacenters, and names those that it could
   expect(await mutate(on, 'gateway.revoke', revoke)).toMatchObject({ unreachable: [] });
 
   expect((await newsThere()).revocations).toMatchObject([{ user: 'ada' }]);
-  expect(await handOver(token)).toBe('request.invalid');
+  expect(await handOver(token)).toBe('gateway.token_over');
   await world.stop(there);
   await world.sees(here, there, false);
   expect(await mutate(on, 'gateway.revoke', revoke)).toMatchObject({

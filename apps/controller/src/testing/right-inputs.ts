@@ -118,6 +118,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
   'drones.remove': { droneId: 'd9' },
   'drones.session': { droneId: 'd8' },
   'drones.undrain': { droneId: 'd9' },
+  'gateway.sign': { leaseId: undefined },
   'holdOff.end': { epoch: undefined },
   'peer.carryOut': {
     procedure: 'leases.revoke',

@@ -128,7 +128,7 @@ describe('tokens', () => {
     expect(access).toMatchObject({ user: 'ada', claims: { role: 'editor' } });
     expect(access.expiresInSeconds).toBeGreaterThan(50);
     expect(access.expiresInSeconds).toBeLessThanOrEqual(60);
-    const refused = { code: 'request.invalid', details: { field: 'token' } };
+    const refused = { code: 'gateway.token_over' };
     await expect(on.gateway.read(`${token.slice(0, -8)}AAAAAAAA`)).rejects.toMatchObject(refused);
     await on.gateway.revoke({ namespace: '', user: 'ada', reason: 'left' }, OPERATOR);
     await expect(on.gateway.read(token)).rejects.toMatchObject(refused);

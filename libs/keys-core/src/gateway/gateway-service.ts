@@ -111,8 +111,8 @@ export interface GatewayService {
   /** Makes a token. What it may start is kept for as long as it is in force. */
   sign(input: SignInput): Promise<SignedToken>;
   /**
-   * What a token was made for, with what is left of its time. @throws {LeaseError} `request.invalid` when it is not in
-   * force, or for less than a second.
+   * What a token was made for, with what is left of its time. @throws {LeaseError} `gateway.token_over` when it is not
+   * in force, or for less than a second.
    */
   read(token: string): Promise<SignInput>;
   /**
@@ -227,9 +227,7 @@ async function readToken(store: Store, token: string): Promise<SignInput> {
   const leftMs = claims === undefined ? 0 : millisecondsOf(claims.exp) - asOf;
   const isOver = leftMs < 1_000 || revocations.some((one) => claims && isRevoked(claims, one));
   if (claims === undefined || isOver) {
-    throw new LeaseError('request.invalid', 'token: must be in force', {
-      details: { field: 'token' },
-    });
+    throw new LeaseError('gateway.token_over');
   }
   const { sub: user, ns: namespace, key: name, tag, grant, start } = claims;
   return {

@@ -448,6 +448,11 @@ const GATEWAY_CODES = {
     text: 'The key has no backend, and what the token may start is not known any more.',
     doc: 'It is kept until the last token that names it has expired. Connect again.',
   },
+  'gateway.token_over': {
+    http: 410,
+    text: 'The gateway token is not in force.',
+    doc: 'It was revoked, has expired, or was not made here. Sign another one.',
+  },
   'gateway.too_many_revocations': {
     http: 429,
     text: 'Too many revocations of gateway tokens are in force.',

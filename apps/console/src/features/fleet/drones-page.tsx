@@ -34,6 +34,7 @@ import {
   useDroneWhyNot,
 } from './drones.tsx';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
+import { GatewaysPanel } from './gateways.tsx';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('./fleet-dialogs.tsx').then((module) => module.DroneActDialog),
@@ -109,6 +110,7 @@ export function DronesPage() {
           )
         }
       />
+      <GatewaysPanel />
       <DroneActDialog request={request} onClose={() => setRequest(null)} />
     </>
   );
