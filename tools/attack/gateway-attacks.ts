@@ -225,6 +225,8 @@ async function leaksOf(site: Site): Promise<string[]> {
 // Requests that two programs may understand in two ways.
 
 const SMUGGLED = 'GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n';
+/** Ends a connection that is still open. */
+const LAST = 'GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n';
 const CHUNKED = 'Transfer-Encoding: chunked';
 
 /** Everything before the smuggled request; a star is the path of the key. */
@@ -273,7 +275,7 @@ const smugglingAttack = gatewayAttack(
     };
     do {
       for (const prefix of Object.values(PREFIXES)) {
-        note(await statusOf(site, `${prefix.replace('*', path)}${SMUGGLED}`));
+        note(await statusOf(site, `${prefix.replace('*', path)}${SMUGGLED}${LAST}`));
       }
       for (const one of PATHS) {
         const line = `GET /t/${site.token}${one} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`;
@@ -295,20 +297,17 @@ const smugglingAttack = gatewayAttack(
   },
 );
 
-/** Sends text, and reads until the connection is closed or silent. @returns the first status. */
+/** Sends text, and reads until the gateway closes the connection. @returns the first status. */
 async function statusOf({ port }: Site, text: string): Promise<string> {
   const socket = net.connect(port, '127.0.0.1');
   let said = '';
   socket.setEncoding('latin1').on('data', (piece: string) => (said += piece));
   socket.on('error', () => undefined);
-  socket.setTimeout(SILENT_MS, () => socket.destroy());
+  socket.setTimeout(ANSWER_MS_MAX, () => socket.destroy());
   socket.write(text, 'latin1');
   await once(socket, 'close');
   return /^HTTP\/1\.1 (\d{3})/u.exec(said)?.[1] ?? 'closed';
 }
-
-/** Of a connection that is kept, after the answer. */
-const SILENT_MS = 100;
 
 // Sockets.
 
