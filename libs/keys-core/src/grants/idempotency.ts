@@ -48,8 +48,9 @@ function sorted(value: unknown): unknown {
   return fields;
 }
 
-/** Whether nothing has to be sorted: what most requests consist of need not be copied. */
+/** Whether nothing has to be sorted: what most requests consist of need not be copied. Only plain objects are. */
 function isSorted(fields: object): boolean {
+  if (Object.getPrototypeOf(fields) !== Object.prototype) return false;
   let last = '';
   for (const [name, value] of Object.entries(fields)) {
     if (name < last || (typeof value === 'object' && value !== null)) return false;
