@@ -118,11 +118,11 @@ class Coordinator<Tx> {
     if (leases.some(isUsed)) throw usedKey();
     const giveBack = (grants: readonly GrantRef[]): Promise<unknown> =>
       Promise.all(
-        leases.map((lease, place) => {
+        leases.map(async (lease, place) => {
           const ref = grants[place];
-          if (ref === undefined) return undefined;
+          if (ref === undefined) return;
           this.#held.set(lease, ref);
-          return this.releaseFail(lease, 'the wait was given up');
+          await this.releaseFail(lease, 'the wait was given up');
         }),
       );
     const { store } = this.#deps;
