@@ -36,7 +36,7 @@ export async function runCli(
   args: readonly string[],
   context: CliContext,
 ): Promise<number | undefined> {
-  const cli = createCli(context, asksForJson(args));
+  const cli = createCli(context, args, asksForJson(args));
   let program = createProgram(cli);
   try {
     await program.parseAsync([...args], { from: 'user' });

@@ -1,16 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants } from 'node:os';
-import {
-  createLeasehold,
-  type Lease,
-  LeaseHeldError,
-  type Leasehold,
-  LeaseLost,
-  LeaseRevoked,
-  LeaseRevoking,
-  LeaseWaitTimeoutError,
-} from '@leasehold/client';
-import { LIMITS } from '@leasehold/keys-core';
+import { createLeasehold, LeaseLost, LeaseRevoked, LeaseRevoking } from '@leasehold/client';
 import {
   createBootClock,
   type Environment,
@@ -24,7 +14,8 @@ import type { Cli, CliContext } from '../cli.ts';
 import { CliFailure, RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures.ts';
 import { durationText, printable } from '../output/text.ts';
 import { signalSession } from '../processes.ts';
-import { type Scope, scopeText } from '../scope.ts';
+import { scopesText } from '../scope.ts';
+import { acquire, type Acquired, type LeaseRequest, leaseVariables } from './acquire.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -32,22 +23,6 @@ import type {
   GuardReport,
   StopCause,
 } from './guard-protocol.ts';
-
-/** What a command asks for. */
-export interface LeaseRequest {
-  readonly scope: Scope;
-  readonly ttlMs: number;
-  readonly waitMs: number;
-  readonly holder: string;
-  readonly comment: string | undefined;
-  readonly metadata?: unknown;
-  /** What to end with when somebody else holds the lease. */
-  readonly heldExitCode: number;
-  /** What has not happened then. */
-  readonly heldHint: string;
-  /** Where the lease is; undefined: in the controller's own datacenter. */
-  readonly datacenter: string | undefined;
-}
 
 /** A command and the lease that it runs under. */
 interface RunRequest extends LeaseRequest {
@@ -78,13 +53,13 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
   try {
     // Closing it waits for the release of what was given up.
     await using leasehold = createLeasehold({ url: urls, token, clock });
-    let lease: Lease;
+    let lease: Acquired;
     try {
       // Over HTTP first, which fails at once when no controller answers.
-      const { scope, datacenter } = request;
+      const { scopes, datacenter } = request;
       await cli
         .client()
-        .leases.get.query({ ...scope, datacenter }, { signal: signals.interrupted });
+        .leases.get.query({ ...scopes[0], datacenter }, { signal: signals.interrupted });
       // Starting the guard must not use up time of the lease.
       await guard.ready();
       lease = await acquire(leasehold, request, {
@@ -93,7 +68,7 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
       });
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
-      cli.context.stderr(`leasehold: gave up waiting for ${scopeText(request.scope)}.\n`);
+      cli.context.stderr(`leasehold: gave up waiting for ${scopesText(request.scopes)}.\n`);
       cli.exitCode = exitCodeOf({ exitCode: null, signal: signals.interruptedBy });
       return;
     }
@@ -105,41 +80,15 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
   }
 }
 
-/** @throws {CliFailure} when somebody else holds it. */
-export async function acquire(
-  leasehold: Pick<Leasehold, 'defineLease'>,
-  request: LeaseRequest,
-  { signal, nowMs }: { readonly signal: AbortSignal; readonly nowMs: () => number },
-): Promise<Lease> {
-  const { scope, ttlMs, holder, comment, metadata, datacenter } = request;
-  const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
-  const kind = leasehold.defineLease(namespace, { ttlMs });
-  const endsAtMs = nowMs() + request.waitMs;
-  for (;;) {
-    // A longer wait is several calls: each takes a place in line of its own.
-    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsMax);
-    try {
-      const wanted = { signal, holder, comment, metadata, datacenter };
-      return await kind.acquire(scope.name, { ...wanted, waitMs: Math.floor(waitMs) });
-    } catch (error) {
-      if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) continue;
-      if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-        throw heldFailure(scope, error, request);
-      }
-      throw error;
-    }
-  }
-}
-
 interface Running {
-  readonly lease: Lease;
+  readonly lease: Acquired;
   readonly guard: GuardLink;
   readonly clock: TickingClock;
 }
 
 async function runAndRelease(cli: Cli, request: RunRequest, running: Running): Promise<RunEnd> {
   const { lease } = running;
-  const { scope } = request;
+  const name = scopesText(request.scopes);
   let end: RunEnd | undefined;
   let released: string;
   try {
@@ -148,12 +97,15 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
       command: request.command,
       graceMs: request.graceMs,
       environment: {
-        LEASEHOLD_FENCING_TOKEN: lease.fencingToken,
-        LEASEHOLD_LEASE_ID: lease.leaseId,
-        LEASEHOLD_LEASE_NAMESPACE: scope.namespace,
-        LEASEHOLD_LEASE_KEY: scope.name,
+        ...leaseVariables(lease.grants),
+        ...(request.scopes.length > 1
+          ? {}
+          : {
+              LEASEHOLD_LEASE_NAMESPACE: request.scopes[0].namespace,
+              LEASEHOLD_LEASE_KEY: request.scopes[0].name,
+            }),
       },
-      onStopping: (stop, leftMs) => cli.context.stderr(`${stoppingText(scope, stop, leftMs)}\n`),
+      onStopping: (stop, leftMs) => cli.context.stderr(`${stoppingText(name, stop, leftMs)}\n`),
     });
   } finally {
     const leftMs = lease.remainingMs();
@@ -161,11 +113,11 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
       end?.exitCode === 0 && end.stop === undefined ? 'ok' : 'failed',
       end === undefined ? 'not started' : endText(end),
     );
-    if (released === 'unknown') cli.context.stderr(`${notReleasedText(scope, leftMs)}\n`);
+    if (released === 'unknown') cli.context.stderr(`${notReleasedText(name, leftMs)}\n`);
   }
-  if (end.stop !== undefined) throw lostFailure(scope, end, end.stop);
+  if (end.stop !== undefined) throw lostFailure(name, end, end.stop);
   // It ended by itself; the controller knows best whether the lease was still held then.
-  if (isGone(released, end)) throw goneFailure(scope, end, released);
+  if (isGone(released, end)) throw goneFailure(name, end, released);
   return end;
 }
 
@@ -179,7 +131,7 @@ interface RunOptions {
   readonly command: readonly string[];
   /** Added to the environment of the command. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly lease: Pick<Lease, 'remainingMs' | 'signal' | 'revoking'>;
+  readonly lease: Acquired;
   readonly guard: GuardLink;
   /** How long before the lease is lost the command is asked to stop. */
   readonly graceMs: number;
@@ -356,55 +308,31 @@ function noteText(note: string | null): string {
 }
 
 /** The message as a stop begins. */
-function stoppingText(scope: Scope, stop: Stop, leftMs: number): string {
+function stoppingText(name: string, stop: Stop, leftMs: number): string {
   const act =
     stop.why === 'lost'
       ? 'the command is killed'
       : `the command was sent SIGTERM, and is killed in ${durationText(leftMs)}`;
-  return `leasehold: ${scopeText(scope)} ${stopText(stop)}; ${act}.`;
+  return `leasehold: ${name} ${stopText(stop)}; ${act}.`;
 }
 
 /** The message when no controller answered a release. */
-function notReleasedText(scope: Scope, leftMs: number): string {
+function notReleasedText(name: string, leftMs: number): string {
   const until = leftMs > 0 ? ` in about ${durationText(leftMs)}` : '';
-  return `leasehold: ${scopeText(scope)} could not be released: no controller answered. It expires${until}.`;
-}
-
-/** The failure of a run that was not granted its lease. */
-function heldFailure(
-  scope: Scope,
-  error: LeaseHeldError | LeaseWaitTimeoutError,
-  { waitMs, heldExitCode, heldHint }: LeaseRequest,
-): CliFailure {
-  const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
-  const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
-  // When its time is over nobody holds it: the caller that is named is first in line.
-  const message =
-    remainingMs > 0
-      ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
-      : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
-  const line = waiters > 0 ? ` Waiting in line: ${String(waiters)}.` : '';
-  const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
-  return new CliFailure(`${message}${waited}${line}`, {
-    code: error.code,
-    exitCode: heldExitCode,
-    hint: `${heldHint}${waitMs > 0 ? '' : ' `--wait 10m` waits in line.'}`,
-    retryable: true,
-    details: error.details,
-  });
+  return `leasehold: ${name} could not be released: no controller answered. It expires${until}.`;
 }
 
 /** The failure of a run whose command was stopped because of its lease. */
-function lostFailure(scope: Scope, end: RunEnd, stop: Stop): CliFailure {
+function lostFailure(name: string, end: RunEnd, stop: Stop): CliFailure {
   const why =
     stop.why === 'lost' && stop.reason instanceof LeaseLost ? stop.reason.reason : stop.why;
-  return lost(`${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`, end, why);
+  return lost(`${name} ${stopText(stop)}, and the command ${endText(end)}.`, end, why);
 }
 
 /** The failure of a run whose lease was gone before its command ended, without a notice. */
-function goneFailure(scope: Scope, end: RunEnd, released: string): CliFailure {
+function goneFailure(name: string, end: RunEnd, released: string): CliFailure {
   return lost(
-    `${scopeText(scope)} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,
+    `${name} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,
     end,
     released,
   );

@@ -13,12 +13,18 @@ import {
 } from '../options.ts';
 import { printable } from '../output/text.ts';
 import { findCommand, ownHolder } from '../processes.ts';
-import { parseScope, withScope } from '../scope.ts';
+import { parseScopes, withScope } from '../scope.ts';
 import { runGuard } from './guard.ts';
 import { runWithLease } from './run-with-lease.ts';
 
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full
+
+  leasehold leases run accounts/7 accounts/9 -- ./move.sh
+
+Several leases, 64 at most, are held together or not at all; \`--\` is needed then. CMD finds them in LEASEHOLD_LEASES:
+a JSON list with the namespace, the key, the leaseId and the fencingToken of each, in the order of the scopes. When one
+is lost, CMD is stopped as for a single one. The rest of this help says "the lease" for all of them.
 
 The lease is renewed while CMD runs. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID,
 LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its environment. Send the token with every write,
@@ -51,14 +57,15 @@ export function addRun(cli: Cli, parent: Command): void {
     'Hold a lease while a command runs, and end the command before the lease ends',
   );
   withRunOptions(withScope(command))
-    .usage('[options] <scope> -- <command...>')
+    .usage('[options] <scope...> -- <command...>')
     .addHelpText('after', HELP)
-    .action(async (text: string, words: string[], options: RunCommandOptions) => {
-      const scope = parseScope(text, options.namespace);
+    .action(async (first: string, rest: string[], options: RunCommandOptions) => {
+      const { scopeTexts, words } = partsOf(cli.args, first, rest);
+      const scopes = parseScopes(scopeTexts, options.namespace);
       const graceMs = checkedGraceMs(options);
       assertRunnable(words[0] ?? '', cli.context.environment['PATH'] ?? '');
       await runWithLease(cli, {
-        scope,
+        scopes,
         graceMs,
         command: words,
         ttlMs: options.ttl,
@@ -71,6 +78,22 @@ export function addRun(cli: Cli, parent: Command): void {
         comment: options.comment ?? basename(words[0] ?? ''),
       });
     });
+}
+
+/**
+ * Several scopes need the `--` before the command: without it, the first argument is the scope.
+ * @throws {CliFailure} `cli.usage` if nothing follows the `--`.
+ */
+function partsOf(
+  args: readonly string[],
+  first: string,
+  rest: readonly string[],
+): { readonly scopeTexts: readonly [string, ...string[]]; readonly words: readonly string[] } {
+  const words = args.slice(args.indexOf('--') + 1);
+  const count = rest.length - words.length;
+  if (!args.includes('--') || count < 0) return { scopeTexts: [first], words: rest };
+  if (words.length === 0) throw usageFailure('Give the command after the "--".');
+  return { scopeTexts: [first, ...rest.slice(0, count)], words };
 }
 
 /** Checks the command before it waits in line or takes a lease from others. */
