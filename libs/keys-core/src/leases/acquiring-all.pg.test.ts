@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
+import { createGroupGranter } from '../grants/granting-all.ts';
 import { joinLine } from '../grants/sql/line.ts';
 import { joinLines } from '../grants/sql/line-all.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import { openSession } from '../testing/coordinator-fixture.ts';
-import { age } from '../testing/kernel-fixture.ts';
+import { age, aRequest } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
@@ -239,9 +240,21 @@ describe('waiting for several leases', () => {
     const at = await openLeases();
     await standIn(at, 'b', 'early');
 
-    const answer = await acquireAll(at, ['a', 'b'], { waitMs: 100, holder: 'mover' });
+    const own = { namespace: NAMESPACE, holder: 'mover', isQueued: true };
+    const [a, b] = ['a', 'b'].map((name) => aRequest({ ...own, name }));
+    invariant(a !== undefined && b !== undefined, 'it wants two leases');
+    await joinLines(at.store.general, {
+      ...a,
+      ticketId: a.leaseId,
+      waiter: a.holder,
+      idempotencyKey: randomUUID(),
+      others: [{ ...b, ticketId: b.leaseId }],
+    });
 
-    expect(answer).toMatchObject({ outcome: 'held', key: 'b', by: 'early', remainingMs: 0 });
+    // As after a hint: without a look before.
+    const outcome = await createGroupGranter(at.store).grantAll([a, b]);
+
+    expect(outcome).toMatchObject({ outcome: 'queued', place: 1, head: { waiter: 'early' } });
     expect(await heldIn(at)).toEqual({});
   });
 
