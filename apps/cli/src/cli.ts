@@ -10,6 +10,8 @@ import { createStyle, type Column, type Style } from './output/text.ts';
 /** What a command works with. Everything in it is made when it is first asked for. */
 export interface Cli {
   readonly context: CliContext;
+  /** The arguments as they were typed, without the program's own name. */
+  readonly args: readonly string[];
   /** Whether programs read the answer. */
   readonly isJson: boolean;
   /** The environment, with the context that the command line names. */
@@ -67,7 +69,7 @@ function withoutTimes(field: string, value: unknown): unknown {
   return TIMES.has(field) ? undefined : value;
 }
 
-export function createCli(context: CliContext, isJson: boolean): Cli {
+export function createCli(context: CliContext, args: readonly string[], isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
   let asked: Access | undefined;
@@ -80,6 +82,7 @@ export function createCli(context: CliContext, isJson: boolean): Cli {
 
   const cli: Cli = {
     context,
+    args,
     isJson,
     environment: context.environment,
     config: () => (config ??= parseConfig(cli.environment)),

@@ -54,7 +54,7 @@ describe('a duration', () => {
 });
 
 describe('a group without a command', () => {
-  const program = createProgram(createCli(contextOf({}).context, false));
+  const program = createProgram(createCli(contextOf({}).context, [], false));
   const groups = program.commands
     .filter((command) => command.commands.length > 0 && command.name() !== 'drone')
     .map((command) => command.name())

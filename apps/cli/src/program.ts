@@ -36,15 +36,15 @@ export async function runCli(
   args: readonly string[],
   context: CliContext,
 ): Promise<number | undefined> {
-  const cli = createCli(context, asksForJson(args));
-  let program = createProgram(cli, args);
+  const cli = createCli(context, args, asksForJson(args));
+  let program = createProgram(cli);
   try {
     await program.parseAsync([...args], { from: 'user' });
     while (cli.listing.isWatched && !context.signal().aborted) {
       await delay(WATCH_MS, undefined, { signal: context.signal() }).catch(() => undefined);
       if (context.signal().aborted) break;
       // Each time the whole command, as if it were typed again.
-      program = createProgram(cli, args);
+      program = createProgram(cli);
       await program.parseAsync([...args], { from: 'user' });
     }
     return cli.exitCode;
@@ -167,14 +167,14 @@ function isEnvironmentRun(args: readonly string[]): boolean {
 }
 
 /** The whole command line. Nothing in it but `completion` prints or exits by itself. */
-export function createProgram(cli: Cli, args: readonly string[] = []): Command {
+export function createProgram(cli: Cli): Command {
   const program = new Command('leasehold')
     .description('Who holds a key right now, and until when')
     .option('--json', 'print answers as JSON, errors too')
     .option('--context <name>', 'the context to use, whatever is set')
     .showSuggestionAfterError()
     .addHelpText('after', HELP);
-  if (!isEnvironmentRun(args)) program.version(packageJson.version);
+  if (!isEnvironmentRun(cli.args)) program.version(packageJson.version);
   // Subcommands inherit these settings, if they are made before the subcommands.
   program.exitOverride().configureOutput({
     writeOut: cli.context.stdout,

@@ -87,6 +87,59 @@ function guardOf({ pids }: Job): number {
 const LOG_TERM = 'echo term >>"$0"';
 const SAVE_AND_EXIT = 'echo saved >>"$0"; exit 0';
 
+describe('a command under several leases', () => {
+  test('holds all of them, and finds each with its token', async () => {
+    const keys = [aKey(), aKey()];
+    const scopes = keys.map((key) => `run/${key}`);
+
+    const ended = await run(...scopes, '--', 'sh', '-c', 'printf %s "$LEASEHOLD_LEASES"');
+
+    expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
+    const leases = JSON.parse(ended.stdout) as { key: string; fencingToken: string }[];
+    expect(leases.map(({ key }) => key)).toEqual(keys);
+    const views = await Promise.all(keys.map(viewOf));
+    expect(views.map((view) => view?.fencingToken)).toEqual(
+      leases.map(({ fencingToken }) => fencingToken),
+    );
+    expect(views.map((view) => view?.phase)).toEqual(['free', 'free']);
+  });
+
+  test('is not run if one of them is held, which is named', async () => {
+    const [free, held] = [aKey(), aKey()];
+    await heldLease(cli.api(), ['run'], held);
+
+    const ended = await run(`run/${free}`, `run/${held}`, '--', 'echo', 'no');
+
+    expect(ended).toMatchObject({ exitCode: 6, stdout: '' });
+    expect(ended.stderr).toContain(`run/${held} is held by`);
+    expect(await viewOf(free)).toBeNull();
+  });
+
+  test('is killed when one of them is revoked', async () => {
+    const keys = [aKey(), aKey()];
+    const scopes = keys.map((key) => `run/${key}`);
+    const started = cli.start('leases', 'run', ...scopes, '--', 'sleep', '1000');
+    onTestFinished(() => void started.child.kill('SIGKILL'));
+    const lease = await waitUntil(() => viewOf(keys[1] ?? ''));
+
+    await cli
+      .api()
+      .leases.revoke.mutate({ leaseId: lease.leaseId, mode: 'force', reason: 'maintenance' });
+
+    expect((await started.ended).exitCode).toBe(125);
+    await waitUntil(async () => (await viewOf(keys[0] ?? ''))?.phase === 'free');
+  });
+
+  test('a scope that is given twice is wrong usage', async () => {
+    const scope = `run/${aKey()}`;
+
+    const ended = await run(scope, scope, '--', 'true');
+
+    expect(ended).toMatchObject({ exitCode: 2 });
+    expect(ended.stderr).toContain(`${scope} is given twice.`);
+  });
+});
+
 describe('a command under a lease', () => {
   test('knows its lease and token, and its exit code is passed on', async () => {
     const key = aKey();

@@ -1,9 +1,11 @@
 /** How the command line names a lease, an environment, and the key of a reservation. */
 import {
   keyNameOf,
+  LIMITS,
   nameProblem,
   namespaceProblem,
   parseResourceText,
+  repeatedAt,
   reservationKeyProblem,
   resourceText,
 } from '@leasehold/keys-core';
@@ -48,6 +50,31 @@ export function parseScope(text: string, namespace?: string): Scope {
 /** A scope as {@link parseScope} reads it, for people: control characters are escaped. */
 export function scopeText(scope: Scope): string {
   return printable(resourceText(scope));
+}
+
+/** Scopes for people: `user/1, user/2`. */
+export function scopesText(scopes: readonly Scope[]): string {
+  return scopes.map(scopeText).join(', ');
+}
+
+/**
+ * Reads the SCOPEs of a command that takes several leases together.
+ * @throws {CliFailure} `cli.usage` for one that cannot be a scope, or is there twice, and for too many.
+ */
+export function parseScopes(
+  [first, ...others]: readonly [string, ...string[]],
+  namespace?: string,
+): readonly [Scope, ...Scope[]] {
+  const scopes: [Scope, ...Scope[]] = [
+    parseScope(first, namespace),
+    ...others.map((text) => parseScope(text, namespace)),
+  ];
+  if (scopes.length > LIMITS.leasesTogetherMax) {
+    throw usageFailure(`Give at most ${String(LIMITS.leasesTogetherMax)} scopes.`);
+  }
+  const twice = scopes[repeatedAt(scopes) ?? -1];
+  if (twice !== undefined) throw usageFailure(`${scopeText(twice)} is given twice.`);
+  return scopes;
 }
 
 /** The options of a command that names one lease or environment. */

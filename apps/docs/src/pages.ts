@@ -104,6 +104,7 @@ const GUIDES: Section = {
       'guides/fenced-transactions',
       'Fenced transactions',
     ),
+    page('docs/recipes/two-accounts.md', 'guides/two-accounts', 'Move between two accounts'),
     page(
       'docs/recipes/fencing-other-stores.md',
       'guides/fencing-other-stores',

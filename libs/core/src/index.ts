@@ -88,8 +88,8 @@ export interface LeaseholdCore<Tx> {
   /** The clock of the deadlines: monotonic, in milliseconds. */
   readonly clock: Clock;
   /**
-   * Runs `work` in a transaction that commits only if the grant is in force at its beginning and has not
-   * ended at its commit. The grant may be one of this coordinator, of `@leasehold/client` or of any other
+   * Runs `work` in a transaction that commits only if the grant, or each of a list, is in force at its beginning and has
+   * not ended at its commit. The grant may be one of this coordinator, of `@leasehold/client` or of any other
    * holder, by its id and token. Effects of `work` elsewhere are not fenced. `work` is not repeated.
    *
    * @throws {LeaseError} `lease.not_held` if the grant is not in force, or has ended in the meantime;
@@ -98,7 +98,7 @@ export interface LeaseholdCore<Tx> {
    * for the last, nothing was changed. Errors of `work` are passed on unchanged.
    */
   fencedTransaction<Result>(
-    grant: GrantRef,
+    grant: GrantRef | readonly GrantRef[],
     work: (tx: Tx) => Promise<Result>,
     options?: FencedOptions,
   ): Promise<Result>;

@@ -1,8 +1,10 @@
-/** Acquires the lease or the environment that a command of this machine runs under. */
+/** What a command of this machine runs under: a lease, several together, or an environment. */
 import {
+  type AcquireOptions,
   type Lease,
-  LeaseHeldError,
   type Leasehold,
+  LeaseHeldError,
+  type LeasesTogether,
   LeaseWaitTimeoutError,
   type WaitingFor,
 } from '@leasehold/client';
@@ -13,7 +15,8 @@ import { type Scope, scopeText } from '../scope.ts';
 
 /** What a command asks for. */
 export interface LeaseRequest {
-  readonly scope: Scope;
+  /** Several are acquired together. */
+  readonly scopes: readonly [Scope, ...Scope[]];
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly holder: string;
@@ -44,50 +47,81 @@ interface Acquiring {
   readonly onWaiting?: (waiting: WaitingFor) => void;
 }
 
-/** @throws {CliFailure} when somebody else holds it. */
+/** What was acquired: one lease, or several together. */
+export type Acquired = Pick<
+  LeasesTogether,
+  'grants' | 'signal' | 'revoking' | 'remainingMs' | 'release'
+>;
+
+type Acquirers = Pick<Leasehold, 'defineLease' | 'acquireAll' | 'environments'>;
+
+/** @throws {CliFailure} when somebody else holds it, or one of them. */
 export async function acquire(
-  leasehold: Pick<Leasehold, 'defineLease' | 'environments'>,
+  leasehold: Acquirers,
   request: LeaseRequest,
   acquiring: Acquiring,
-): Promise<Lease> {
+): Promise<Acquired> {
   const { nowMs } = acquiring;
   const endsAtMs = nowMs() + request.waitMs;
+  // A longer wait takes a place in line again.
+  const waitMsMax = request.scopes.length > 1 ? LIMITS.waitMsMax : LIMITS.waitMsInLineMax;
   for (;;) {
-    // A wait of weeks takes a place in line again.
-    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsInLineMax);
+    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), waitMsMax);
     try {
       return await acquireWithin(leasehold, request, acquiring, Math.floor(waitMs));
     } catch (error) {
       if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) continue;
       if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-        throw heldFailure(request.scope, error, request);
+        throw heldFailure(error, request);
       }
       throw error;
     }
   }
 }
 
-function acquireWithin(
-  leasehold: Pick<Leasehold, 'defineLease' | 'environments'>,
+async function acquireWithin(
+  leasehold: Acquirers,
   request: LeaseRequest,
   { signal, onWaiting }: Acquiring,
   waitMs: number,
-): Promise<Lease> {
-  const { scope, ttlMs, holder, comment, metadata, datacenter, environment } = request;
-  const namespace = scope.namespace === '' ? [] : scope.namespace.split('.');
-  const wanted = { signal, holder, comment, metadata, datacenter, waitMs };
+): Promise<Acquired> {
+  const { ttlMs, holder, comment, metadata, datacenter, environment } = request;
+  const [scope, ...others] = request.scopes;
+  const wanted: AcquireOptions = { signal, holder, comment, metadata, datacenter, waitMs };
+  if (others.length > 0) {
+    const names = request.scopes.map((one) => ({ namespace: segmentsOf(one), key: one.name }));
+    return leasehold.acquireAll(names, { ...wanted, ttlMs });
+  }
   if (environment === undefined) {
-    return leasehold.defineLease(namespace, { ttlMs }).acquire(scope.name, wanted);
+    const kind = leasehold.defineLease(segmentsOf(scope), { ttlMs });
+    return alone(await kind.acquire(scope.name, wanted));
   }
   const { supersede, ...how } = environment;
-  return leasehold.environments.acquire([...namespace, scope.name], {
-    ...wanted,
-    ...how,
-    supersede: waitMs > 0 ? supersede : undefined,
-    durationMs: ttlMs,
-    renew: true,
-    onWaiting: waitMs > 0 ? onWaiting : undefined,
-  });
+  return alone(
+    await leasehold.environments.acquire([...segmentsOf(scope), scope.name], {
+      ...wanted,
+      ...how,
+      supersede: waitMs > 0 ? supersede : undefined,
+      durationMs: ttlMs,
+      renew: true,
+      onWaiting: waitMs > 0 ? onWaiting : undefined,
+    }),
+  );
+}
+
+function segmentsOf({ namespace }: Scope): string[] {
+  return namespace === '' ? [] : namespace.split('.');
+}
+
+function alone(lease: Lease): Acquired {
+  const { leaseId, fencingToken, namespace, key } = lease;
+  return {
+    grants: [{ leaseId, fencingToken, namespace, key }],
+    signal: lease.signal,
+    revoking: lease.revoking,
+    remainingMs: () => lease.remainingMs(),
+    release: (result, detail) => lease.release(result, detail),
+  };
 }
 
 /** Tells what a command waits for, and again when that has changed. */
@@ -108,12 +142,24 @@ export function waitingTeller(
   };
 }
 
+/** How a shell and a command find what was acquired. */
+export function leaseVariables([first, ...others]: Acquired['grants']): Record<string, string> {
+  if (first === undefined || others.length > 0) {
+    const list = [first, ...others].flatMap((grant) =>
+      grant === undefined ? [] : { ...grant, namespace: grant.namespace.join('.') },
+    );
+    return { LEASEHOLD_LEASES: JSON.stringify(list) };
+  }
+  return { LEASEHOLD_LEASE_ID: first.leaseId, LEASEHOLD_FENCING_TOKEN: first.fencingToken };
+}
+
 /** The failure of a run that was not granted its lease. */
 function heldFailure(
-  scope: Scope,
   error: LeaseHeldError | LeaseWaitTimeoutError,
   { waitMs, heldExitCode, heldHint }: LeaseRequest,
 ): CliFailure {
+  const { namespace, key } = error.scope;
+  const scope = { namespace: namespace.join('.'), name: key };
   const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
   // When its time is over nobody holds it: the caller that is named is first in line.

@@ -1,12 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { constants } from 'node:os';
-import {
-  createLeasehold,
-  type Lease,
-  LeaseLost,
-  LeaseRevoked,
-  LeaseRevoking,
-} from '@leasehold/client';
+import { createLeasehold, LeaseLost, LeaseRevoked, LeaseRevoking } from '@leasehold/client';
 import {
   createBootClock,
   type Environment,
@@ -20,8 +14,14 @@ import type { Cli, CliContext } from '../cli.ts';
 import { CliFailure, RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures.ts';
 import { durationText, printable } from '../output/text.ts';
 import { signalSession } from '../processes.ts';
-import { type Scope, scopeText } from '../scope.ts';
-import { acquire, type LeaseRequest, waitingTeller } from './acquire.ts';
+import { scopesText } from '../scope.ts';
+import {
+  acquire,
+  type Acquired,
+  type LeaseRequest,
+  leaseVariables,
+  waitingTeller,
+} from './acquire.ts';
 import type {
   CommandEnd,
   GuardDeadlines,
@@ -59,23 +59,23 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
   try {
     // Closing it waits for the release of what was given up.
     await using leasehold = createLeasehold({ url: urls, token, clock });
-    let lease: Lease;
+    let lease: Acquired;
     try {
       // Over HTTP first, which fails at once when no controller answers.
-      const { scope, datacenter, environment } = request;
+      const { scopes, datacenter, environment } = request;
       const router = environment === undefined ? 'leases' : 'environments';
       const client = cli.client();
-      await client[router].get.query({ ...scope, datacenter }, { signal: signals.interrupted });
+      await client[router].get.query({ ...scopes[0], datacenter }, { signal: signals.interrupted });
       // Starting the guard must not use up time of the lease.
       await guard.ready();
       lease = await acquire(leasehold, request, {
         signal: signals.interrupted,
         nowMs: () => clock.nowMs(),
-        onWaiting: waitingTeller(request.scope, cli.context.stderr),
+        onWaiting: waitingTeller(request.scopes[0], cli.context.stderr),
       });
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
-      cli.context.stderr(`leasehold: gave up waiting for ${scopeText(request.scope)}.\n`);
+      cli.context.stderr(`leasehold: gave up waiting for ${scopesText(request.scopes)}.\n`);
       cli.exitCode = exitCodeOf({ exitCode: null, signal: signals.interruptedBy });
       return;
     }
@@ -88,14 +88,14 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
 }
 
 interface Running {
-  readonly lease: Lease;
+  readonly lease: Acquired;
   readonly guard: GuardLink;
   readonly clock: TickingClock;
 }
 
 async function runAndRelease(cli: Cli, request: RunRequest, running: Running): Promise<RunEnd> {
   const { lease } = running;
-  const { scope } = request;
+  const name = scopesText(request.scopes);
   let end: RunEnd | undefined;
   let released: string;
   try {
@@ -104,12 +104,15 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
       command: request.command,
       graceMs: request.graceMs,
       environment: {
-        LEASEHOLD_FENCING_TOKEN: lease.fencingToken,
-        LEASEHOLD_LEASE_ID: lease.leaseId,
-        LEASEHOLD_LEASE_NAMESPACE: scope.namespace,
-        LEASEHOLD_LEASE_KEY: scope.name,
+        ...leaseVariables(lease.grants),
+        ...(request.scopes.length > 1
+          ? {}
+          : {
+              LEASEHOLD_LEASE_NAMESPACE: request.scopes[0].namespace,
+              LEASEHOLD_LEASE_KEY: request.scopes[0].name,
+            }),
       },
-      onStopping: (stop, leftMs) => cli.context.stderr(`${stoppingText(scope, stop, leftMs)}\n`),
+      onStopping: (stop, leftMs) => cli.context.stderr(`${stoppingText(name, stop, leftMs)}\n`),
     });
   } finally {
     const leftMs = lease.remainingMs();
@@ -117,7 +120,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
       end?.exitCode === 0 && end.stop === undefined ? 'ok' : 'failed',
       end === undefined ? 'not started' : endText(end),
     );
-    if (released === 'unknown') cli.context.stderr(`${notReleasedText(scope, leftMs)}\n`);
+    if (released === 'unknown') cli.context.stderr(`${notReleasedText(name, leftMs)}\n`);
   }
   if (end.stop !== undefined) throw lostFailure(request, end, end.stop);
   // It ended by itself; the controller knows best whether the lease was still held then.
@@ -135,7 +138,7 @@ interface RunOptions {
   readonly command: readonly string[];
   /** Added to the environment of the command. */
   readonly environment: Readonly<Record<string, string>>;
-  readonly lease: Pick<Lease, 'remainingMs' | 'signal' | 'revoking'>;
+  readonly lease: Acquired;
   readonly guard: GuardLink;
   /** How long before the lease is lost the command is asked to stop. */
   readonly graceMs: number;
@@ -312,35 +315,33 @@ function noteText(note: string | null): string {
 }
 
 /** The message as a stop begins. */
-function stoppingText(scope: Scope, stop: Stop, leftMs: number): string {
+function stoppingText(name: string, stop: Stop, leftMs: number): string {
   const act =
     stop.why === 'lost'
       ? 'the command is killed'
       : `the command was sent SIGTERM, and is killed in ${durationText(leftMs)}`;
-  return `leasehold: ${scopeText(scope)} ${stopText(stop)}; ${act}.`;
+  return `leasehold: ${name} ${stopText(stop)}; ${act}.`;
 }
 
 /** The message when no controller answered a release. */
-function notReleasedText(scope: Scope, leftMs: number): string {
+function notReleasedText(name: string, leftMs: number): string {
   const until = leftMs > 0 ? ` in about ${durationText(leftMs)}` : '';
-  return `leasehold: ${scopeText(scope)} could not be released: no controller answered. It expires${until}.`;
+  return `leasehold: ${name} could not be released: no controller answered. It expires${until}.`;
 }
 
 /** The failure of a run whose command was stopped because of its lease. */
 function lostFailure(request: RunRequest, end: RunEnd, stop: Stop): CliFailure {
-  const { scope } = request;
   const why =
     stop.why === 'lost' && stop.reason instanceof LeaseLost ? stop.reason.reason : stop.why;
-  const message = `${scopeText(scope)} ${stopText(stop)}, and the command ${endText(end)}.`;
+  const message = `${scopesText(request.scopes)} ${stopText(stop)}, and the command ${endText(end)}.`;
   return lost(request, message, end, why);
 }
 
 /** The failure of a run whose lease was gone before its command ended, without a notice. */
 function goneFailure(request: RunRequest, end: RunEnd, released: string): CliFailure {
-  const { scope } = request;
   return lost(
     request,
-    `${scopeText(scope)} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,
+    `${scopesText(request.scopes)} was ${GONE_TEXT[released] ?? released} while the command ran, which ${endText(end)}.`,
     end,
     released,
   );

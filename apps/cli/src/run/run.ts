@@ -13,13 +13,19 @@ import {
 } from '../options.ts';
 import { printable } from '../output/text.ts';
 import { findCommand, ownHolder } from '../processes.ts';
-import { parseScope, withScope } from '../scope.ts';
+import { parseScope, parseScopes, type Scope, withScope } from '../scope.ts';
 import type { EnvironmentRequest } from './acquire.ts';
 import { runGuard } from './guard.ts';
 import { runWithLease } from './run-with-lease.ts';
 
 const HELP = `
   leasehold leases run jobs/nightly -- ./nightly.sh --full
+
+  leasehold leases run accounts/7 accounts/9 -- ./move.sh
+
+Several leases, 64 at most, are held together or not at all; \`--\` is needed then. CMD finds them in LEASEHOLD_LEASES:
+a JSON list with the namespace, the key, the leaseId and the fencingToken of each, in the order of the scopes. When one
+is lost, CMD is stopped as for a single one. The rest of this help says "the lease" for all of them.
 
 The lease is renewed while CMD runs. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID,
 LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its environment. Send the token with every write,
@@ -52,15 +58,17 @@ export function addRun(cli: Cli, parent: Command): void {
     'Hold a lease while a command runs, and end the command before the lease ends',
   );
   withRunOptions(withScope(command))
-    .usage('[options] <scope> -- <command...>')
+    .usage('[options] <scope...> -- <command...>')
     .addHelpText('after', HELP)
-    .action((text: string, words: string[], options: RunCommandOptions) =>
-      runCommand(cli, { text, words, options }),
-    );
+    .action((first: string, rest: string[], options: RunCommandOptions) => {
+      const { scopeTexts, words } = partsOf(cli.args, first, rest);
+      const scopes = parseScopes(scopeTexts, options.namespace);
+      return runCommand(cli, { scopes, words, options });
+    });
 }
 
 interface CommandLine {
-  readonly text: string;
+  readonly scopes: readonly [Scope, ...Scope[]];
   readonly words: readonly string[];
   readonly options: RunCommandOptions;
   readonly environment?: EnvironmentRequest;
@@ -68,13 +76,12 @@ interface CommandLine {
 
 async function runCommand(
   cli: Cli,
-  { text, words, options, environment }: CommandLine,
+  { scopes, words, options, environment }: CommandLine,
 ): Promise<void> {
-  const scope = parseScope(text, options.namespace);
   const graceMs = checkedGraceMs(options);
   assertRunnable(words[0] ?? '', cli.context.environment['PATH'] ?? '');
   await runWithLease(cli, {
-    scope,
+    scopes,
     graceMs,
     environment,
     command: words,
@@ -149,8 +156,25 @@ export function addEnvironmentRun(cli: Cli, parent: Command): void {
       }
       const comment = options.version ?? options.comment;
       const run = comment === undefined ? options : { ...options, comment };
-      await runCommand(cli, { text, words, options: run, environment });
+      const scopes = [parseScope(text, options.namespace)] as const;
+      await runCommand(cli, { scopes, words, options: run, environment });
     });
+}
+
+/**
+ * Several scopes need the `--` before the command: without it, the first argument is the scope.
+ * @throws {CliFailure} `cli.usage` if nothing follows the `--`.
+ */
+function partsOf(
+  args: readonly string[],
+  first: string,
+  rest: readonly string[],
+): { readonly scopeTexts: readonly [string, ...string[]]; readonly words: readonly string[] } {
+  const words = args.slice(args.indexOf('--') + 1);
+  const count = rest.length - words.length;
+  if (!args.includes('--') || count < 0) return { scopeTexts: [first], words: rest };
+  if (words.length === 0) throw usageFailure('Give the command after the "--".');
+  return { scopeTexts: [first, ...rest.slice(0, count)], words };
 }
 
 /** Checks the command before it waits in line or takes a lease from others. */

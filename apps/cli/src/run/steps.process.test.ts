@@ -11,6 +11,7 @@ beforeAll(async () => {
 afterAll(() => cli.close());
 
 interface Granted {
+  readonly name: string;
   readonly leaseId: string;
   readonly fencingToken: string;
   readonly remainingMs: number;
@@ -53,6 +54,22 @@ describe('leases acquire, renew and release', () => {
     expect([released.exitCode, again.exitCode]).toEqual([0, 0]);
     const { items } = await cli.api().leases.history.query({ name: key, namespace: 'steps' });
     expect(items.map(({ kind }) => kind)).toEqual(['failed', 'granted']);
+  });
+
+  test('several are acquired together, and each is released by its own id', async () => {
+    const keys = [aKey(), aKey()];
+    const scopes = keys.map((key) => `steps/${key}`);
+
+    const acquired = await step('acquire', ...scopes, '--json').ended;
+    const refused = await step('acquire', `steps/${aKey()}`, ...scopes).ended;
+
+    const { leases } = JSON.parse(acquired.stdout) as { leases: Granted[] };
+    expect(leases.map(({ name }) => name)).toEqual(keys);
+    expect(refused.exitCode).toBe(6);
+    for (const { leaseId, fencingToken } of leases) {
+      const released = await step('release', leaseId, '--token', fencingToken).ended;
+      expect(released.stdout).toBe('Released.\n');
+    }
   });
 
   test('--env prints what a shell evaluates, and the text says what to keep', async () => {

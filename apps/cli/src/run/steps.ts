@@ -1,6 +1,6 @@
 /** A lease that outlives the command that acquired it: for the steps of a job. */
 import { constants } from 'node:os';
-import { createLeasehold, type Lease } from '@leasehold/client';
+import { createLeasehold } from '@leasehold/client';
 import { isFencingToken, type RefusalReason, type ReleaseOutcome } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
 import type { Command } from 'commander';
@@ -9,9 +9,9 @@ import { CliFailure, EXIT_CODES, refusal, SIGNAL_EXIT_CODE, usageFailure } from 
 import { withDatacenter, type ActOptions } from '../options.ts';
 import { detailsText, durationText } from '../output/text.ts';
 import { ownHolder } from '../processes.ts';
-import { parseScope, scopeText, withScope } from '../scope.ts';
-import { acquire, type LeaseRequest } from './acquire.ts';
+import { parseScopes, scopesText, scopeText, withScope } from '../scope.ts';
 import { withTtlAndWait } from './run.ts';
+import { acquire, type Acquired, type LeaseRequest, leaseVariables } from './acquire.ts';
 
 const TTL_MS = 10 * 60_000;
 
@@ -19,6 +19,9 @@ const ACQUIRE_HELP = `
   eval "$(leasehold leases acquire deploys/shop --ttl 10m --wait 1h --env)"
   leasehold leases renew "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
   leasehold leases release "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
+
+Several scopes, 64 at most, are acquired together or not at all. Each lease has an id and a token of its own, and is
+renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them.
 
 Nothing keeps running, so nothing renews the lease: it ends after --ttl, unless \`renew\` is called before.
 Only the API token that acquired it can renew and release it. A job that finds it expired must stop: somebody else
@@ -51,18 +54,21 @@ export function addSteps(cli: Cli, parent: Command): void {
 
 function addAcquire(cli: Cli, parent: Command): void {
   const command = withScope(
-    cli.leaf(parent, 'acquire <scope>', 'Acquire a lease for the steps of a job, and end'),
+    cli.leaf(parent, 'acquire <scope...>', 'Acquire a lease for the steps of a job, and end'),
   );
   withTtlAndWait(command, TTL_MS)
     .option('--holder <name>', 'the holder that others see; by default USER@HOST')
     .option('--comment <text>', 'the purpose that others see')
     .option('--metadata <json>', 'any JSON up to 16 KiB, which others see')
-    .option('--env', 'print LEASEHOLD_LEASE_ID=… and LEASEHOLD_FENCING_TOKEN=…')
+    .option(
+      '--env',
+      'print LEASEHOLD_LEASE_ID=… and LEASEHOLD_FENCING_TOKEN=…, or LEASEHOLD_LEASES=…',
+    )
     .addHelpText('after', ACQUIRE_HELP)
-    .action(async (text: string, options: AcquireOptions) => {
-      const scope = parseScope(text, options.namespace);
+    .action(async ([first = '', ...others]: string[], options: AcquireOptions) => {
+      const scopes = parseScopes([first, ...others], options.namespace);
       await acquireAndEnd(cli, options.env === true, {
-        scope,
+        scopes,
         ttlMs: options.ttl,
         waitMs: options.wait,
         holder: options.holder ?? ownHolder(),
@@ -86,37 +92,47 @@ function metadataOf(text: string): unknown {
 /** Acquires a lease and leaves it to whom is told its id and its token. */
 async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): Promise<void> {
   const { urls, token } = cli.access();
-  const { scope, datacenter, ttlMs, holder } = request;
+  const { scopes, datacenter, ttlMs, holder } = request;
   const signal = cli.context.signal();
   const clock = createBootClock();
   // Closing it waits for the release of what was given up. It does not release what is held.
   await using leasehold = createLeasehold({ url: urls, token, clock });
-  let lease: Lease;
+  let lease: Acquired;
   try {
     // Over HTTP first, which fails at once when no controller answers.
-    await cli.client().leases.get.query({ ...scope, datacenter }, { signal });
+    await cli.client().leases.get.query({ ...scopes[0], datacenter }, { signal });
     lease = await acquire(leasehold, request, { signal, nowMs: () => clock.nowMs() });
     // Nobody is told of it any more.
     if (signal.aborted) await lease.release('failed', 'given up');
     signal.throwIfAborted();
   } catch (error) {
     if (!signal.aborted) throw error;
-    cli.context.stderr(`leasehold: gave up waiting for ${scopeText(scope)}.\n`);
+    cli.context.stderr(`leasehold: gave up waiting for ${scopesText(scopes)}.\n`);
     cli.exitCode = SIGNAL_EXIT_CODE + signalNumberOf(signal.reason);
     return;
   }
-  const { leaseId, fencingToken } = lease;
   if (isEnv && !cli.isJson) {
-    cli.context.stdout(`LEASEHOLD_LEASE_ID=${leaseId}\nLEASEHOLD_FENCING_TOKEN=${fencingToken}\n`);
+    const lines = Object.entries(leaseVariables(lease.grants)).map(
+      ([name, value]) => `${name}=${value}\n`,
+    );
+    cli.context.stdout(lines.join(''));
     return;
   }
   const remainingMs = Math.floor(lease.remainingMs());
-  const granted = { ...scope, leaseId, fencingToken, holder, ttlMs, remainingMs };
-  cli.show(granted, () =>
+  const grants = lease.grants.map(({ leaseId, fencingToken }, place) => ({
+    ...(scopes[place] ?? scopes[0]),
+    leaseId,
+    fencingToken,
+  }));
+  const common = { holder, ttlMs, remainingMs };
+  const [only, ...others] = grants;
+  cli.show(others.length === 0 ? { ...only, ...common } : { leases: grants, ...common }, () =>
     detailsText([
-      ['lease', scopeText(scope)],
-      ['lease id', leaseId],
-      ['fencing token', fencingToken],
+      ...grants.flatMap(({ leaseId, fencingToken, ...scope }): [string, string][] => [
+        ['lease', scopeText(scope)],
+        ['lease id', leaseId],
+        ['fencing token', fencingToken],
+      ]),
       ['renew within', durationText(remainingMs)],
     ]),
   );

@@ -197,7 +197,7 @@ class Taking {
     readonly outer: WorkContext | undefined;
     readonly signal: AbortSignal | undefined;
   }): Promise<HeldTogether> {
-    const { machine, holdings, url } = this.#deps;
+    const { machine, holdings, url, background } = this.#deps;
     const { intent, scopes } = this.#wanted;
     const nowMs = machine.clock.nowMs();
     const { sentAtMs, outer, signal } = how;
@@ -209,7 +209,7 @@ class Taking {
       return new HeldLease({ machine, owner, url, intent: own, granted, sentAtMs, nowMs, outer });
     });
     for (const lease of leases) holdings.adopt(lease, nowMs);
-    const together = new HeldTogether(leases);
+    const together = new HeldTogether(leases, background.closing);
     try {
       if (leases.some((lease) => lease.loseAtMs - nowMs > lease.ttlMs)) {
         // They belong to another clock: no work may rely on them.

@@ -39,13 +39,16 @@ export interface LeasesTogether extends AsyncDisposable {
 
 export class HeldTogether implements LeasesTogether {
   readonly #leases: readonly HeldLease[];
+  readonly #closing: AbortSignal;
   readonly #ending = new Ending();
   readonly #notice = new Ending();
   #lost: LeaseLost | undefined;
   #release: Promise<ReleaseReport> | undefined;
 
-  constructor(leases: readonly HeldLease[]) {
+  /** `closing` aborts when the client is closed: then nothing is released, because the work may go on. */
+  constructor(leases: readonly HeldLease[], closing: AbortSignal) {
     this.#leases = leases;
+    this.#closing = closing;
     for (const lease of leases) {
       onAbort(lease.revoking, (reason) => this.#notice.end(reason));
       onAbort(lease.signal, (reason) => this.#end(reason));
@@ -115,7 +118,7 @@ export class HeldTogether implements LeasesTogether {
     if (reason instanceof LeaseLost && this.#lost === undefined) {
       this.#lost = reason;
       // What is left of them guards nothing any more.
-      void this.release('failed', reason.message);
+      if (!this.#closing.aborted) void this.release('failed', reason.message);
     }
     this.#ending.end(reason);
   }

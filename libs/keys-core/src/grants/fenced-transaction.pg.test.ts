@@ -90,6 +90,45 @@ describe('fencedTransaction', () => {
     expect(await notes()).toEqual([]);
   });
 
+  test('commits work under several grants, and none if one of them is not in force', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const [alice, bob] = [
+      await granted(kernel, { name: 'a' }),
+      await granted(kernel, { name: 'b' }),
+    ];
+
+    await fencedTransaction(kernel.store, [alice, bob], (tx) => note(tx, 'both'));
+    await revokeByForce(kernel, bob);
+    const late = fencedTransaction(kernel.store, [alice, bob], (tx) => note(tx, 'late'));
+
+    await expect(late).rejects.toMatchObject({
+      code: 'lease.not_held',
+      details: { leaseId: bob.leaseId },
+    });
+    expect(await notes()).toEqual(['both']);
+    await expect(
+      fencedTransaction(kernel.store, [], (tx) => note(tx, 'none')),
+    ).rejects.toMatchObject({ code: 'request.invalid', details: { field: 'grant' } });
+  });
+
+  test('rolls work under several grants back if any of them ends meanwhile', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const [alice, bob] = [
+      await granted(kernel, { name: 'a' }),
+      await granted(kernel, { name: 'b' }),
+    ];
+
+    const work = fencedTransaction(kernel.store, [alice, bob], async (tx) => {
+      await note(tx, 'work');
+      await kernel.leases.release('lease', releaseOf(bob));
+    });
+
+    await expect(work).rejects.toMatchObject({ details: { leaseId: bob.leaseId } });
+    expect(await notes()).toEqual([]);
+  });
+
   test('an error in the work rolls it back and is passed on unchanged', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);

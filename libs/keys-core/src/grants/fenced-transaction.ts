@@ -26,8 +26,8 @@ export interface FencedOptions {
 }
 
 /**
- * Runs `work` in a transaction that commits only if this grant is in force at its beginning and has not
- * ended at its commit. For a grant of any face. `tx` is the transaction: effects of `work` elsewhere are
+ * Runs `work` in a transaction that commits only if this grant, or each of several, is in force at its beginning and has
+ * not ended at its commit. For grants of any face. `tx` is the transaction: effects of `work` elsewhere are
  * not fenced. `work` is not repeated, and the call does not end before the promise of `work` does.
  *
  * @throws {LeaseError} `lease.not_held` if the grant is not in force, or has ended in the meantime;
@@ -37,17 +37,35 @@ export interface FencedOptions {
  */
 export async function fencedTransaction<Tx, Result>(
   store: GuestStore<Tx>,
-  ref: GrantRef,
+  grant: GrantRef | readonly GrantRef[],
   work: (tx: Tx) => Promise<Result>,
   options: FencedOptions = {},
 ): Promise<Result> {
-  return inFence(store, ref, {
+  const [first, ...others] = isList(grant) ? grant : [grant];
+  if (first === undefined) {
+    throw new LeaseError('request.invalid', 'grant must have at least 1 element', {
+      details: { field: 'grant' },
+    });
+  }
+  return inFence(store, first, {
     boundMs: options.boundMs,
-    work: (guest) => guest.call(work),
+    async work(guest, { boundMs }) {
+      for (const ref of others) {
+        const held = isGrantRef(ref) ? await lockHeld(guest.sql, ref, boundMs) : undefined;
+        if (held === undefined) throw notHeld(ref);
+      }
+      return guest.call(work);
+    },
     async close({ sql }) {
-      if (!(await isNotEnded(sql, ref))) throw notHeld(ref);
+      for (const ref of [first, ...others]) {
+        if (!(await isNotEnded(sql, ref))) throw notHeld(ref);
+      }
     },
   });
+}
+
+function isList(grant: GrantRef | readonly GrantRef[]): grant is readonly GrantRef[] {
+  return Array.isArray(grant);
 }
 
 /** Work under a grant, and the last check of whether it may commit. */

@@ -3,6 +3,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, timed } from '../postgres/kernel-store.ts';
+import type { Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
 import {
   countRefusal,
@@ -116,7 +117,28 @@ function waitAndGrant(store: KernelStore, requests: GrantRequests): Promise<Gran
   });
 }
 
-/** All of the grants; undefined if there are none. */
+/**
+ * One try in a transaction of the caller's, as `grantWithin`. @returns undefined when they were not all free: nothing is
+ * granted then.
+ * @throws {LeaseError} `grant.contended` when one has changed meanwhile: the transaction must be tried again.
+ */
+export async function grantAllWithin(
+  store: KernelStore,
+  tx: Sql<'guests'>,
+  requests: GrantRequests,
+): Promise<Grant[] | undefined> {
+  await readClock(store, tx);
+  const sentAtMs = store.clock.nowMs();
+  const options = { guard: guardNow(store), onLocked: 'wait' } as const;
+  const { grants } = await grantAll(tx, requests, options).catch((error: unknown) => {
+    if (sqlStateOf(error) !== NOT_ALL) throw error;
+    throw new LeaseError('grant.contended', undefined, { cause: error });
+  });
+  watchClock(store, grants.values(), sentAtMs);
+  return inOrder(store, requests, grants);
+}
+
+/** All of the grants; undefined if nothing was granted. */
 function inOrder(
   store: KernelStore,
   requests: GrantRequests,

@@ -15,7 +15,9 @@ export {
 export {
   createGroupGranter,
   type GrantAllOutcome,
+  grantAllWithin,
   type GrantRequests,
+  type GroupGranter,
   type RefusedAll,
 } from './granting-all.ts';
 export {

@@ -11,6 +11,7 @@ import {
   firstLeaseId,
   type GrantAllOutcome,
   type GrantRequests,
+  type GroupGranter,
   idempotentRequest,
   type KeyedRequest,
   leaseIdsFrom,
@@ -53,8 +54,8 @@ export interface AcquireAllCall {
   readonly waitMs: number;
   readonly life: CallerLife;
   readonly startedAtMs: number;
-  /** What is done about new grants before they are handed out: see `AcquireCall.ask`. */
-  readonly onGranted?: (requests: GrantRequests) => Promise<void>;
+  /** One try, before its wait or from its places in line: see `AcquireCall.ask`. */
+  readonly ask: (requests: GrantRequests, granter: GroupGranter) => Promise<GrantAllOutcome>;
   /** The requests as they wait in line, where they are found by an idempotency key: their own, or this one. */
   readonly inLine: (idempotencyKey: string) => GrantRequests;
 }
@@ -110,9 +111,8 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
         giveUpAtMs: startedAtMs + call.waitMs,
         look: async () => unlessOwn(queued, await granter.refusalOfAll(queued)),
         async attempt() {
-          const attempted = await granter.grantAll(queued);
+          const attempted = await call.ask(queued, granter);
           if (attempted.outcome !== 'granted') return unlessOwn(queued, attempted);
-          await call.onGranted?.(queued);
           grants = attempted.grants;
           return { outcome: 'granted', grant: firstOf(grants) };
         },
@@ -138,10 +138,11 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
 
   return {
     async acquire(call) {
-      const { requests, waitMs, life } = call;
+      const { requests, waitMs } = call;
       let outcome: GrantAllOutcome;
       try {
-        outcome = await granter.grantAll(requests, life.signal);
+        outcome = await call.ask(requests, granter);
+        if (outcome.outcome !== 'granted') outcome = unlessOwn(requests, outcome);
       } catch (error) {
         // Another transaction has locked a row.
         const isContended = error instanceof LeaseError && error.code === 'grant.contended';
@@ -176,7 +177,7 @@ function unlessOwn<Refusal extends GrantOutcome | RefusedAll | undefined>(
 }
 
 /** A refusal as callers get it, with the lease that stands in the way. */
-function heldAllAnswer(
+export function heldAllAnswer(
   requests: GrantRequests,
   refused: RefusedAll | undefined,
   waitedMs: number,
@@ -253,7 +254,7 @@ class GroupAnswers {
       life,
       startedAtMs,
       waitMs: input.waitMs,
-      onGranted: (wanted) => this.#assertHeard(life, wanted[0]),
+      ask: (wanted, granter) => this.#ask(wanted, granter, life),
       inLine: (idempotencyKey) =>
         requestsWith(requests, (first) => ({
           ...(first.idempotencyKey === undefined ? keyed(first, input, idempotencyKey) : first),
@@ -332,6 +333,19 @@ class GroupAnswers {
     const grants = await readGrants(this.#store.transitions, leaseIdsFrom(leaseId, scopes.length));
     invariant(grants.length === scopes.length, 'leases that were granted together are all known');
     return this.#granted(call, grants, joinedAsOf);
+  }
+
+  /** A caller that may have fallen silent during its wait must be there when its turn comes. */
+  async #ask(
+    wanted: GrantRequests,
+    granter: GroupGranter,
+    life: CallerLife,
+  ): Promise<GrantAllOutcome> {
+    const [first] = wanted;
+    if (first.isQueued !== true) return granter.grantAll(wanted, life.signal);
+    const outcome = await granter.grantAll(wanted);
+    if (outcome.outcome === 'granted') await this.#assertHeard(life, first);
+    return outcome;
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
-import type { HeldAnswer, LeaseDeadlines } from './lease-types.ts';
+import type { HeldAllAnswer, HeldAnswer, LeaseDeadlines } from './lease-types.ts';
 
 /** A lease that a use case holds. Deadlines are readings of this process's clock. */
 export interface CoordinatedLease extends GrantRef {
@@ -13,6 +13,16 @@ export type CoordinatorAcquire =
       readonly waitedMs: number;
     })
   | HeldAnswer;
+
+export type CoordinatorAcquireAll =
+  | {
+      readonly outcome: 'granted';
+      /** In the order of the use cases. */
+      readonly leases: readonly CoordinatedLease[];
+      /** How long it waited in line, in milliseconds. */
+      readonly waitedMs: number;
+    }
+  | HeldAllAnswer;
 
 export type CoordinatorHeartbeat =
   | (CoordinatedLease & { readonly outcome: 'renewed' })
@@ -40,6 +50,17 @@ export interface LeaseCoordinator<Tx> {
     waitMs: number,
     options?: { readonly signal?: AbortSignal | undefined },
   ): Promise<CoordinatorAcquire>;
+  /**
+   * Acquires up to 64 leases together: all of them, or none. Their `willInsert` hooks run in one transaction, in the
+   * order of the list. It waits in the line of each, as {@link acquire} does. Each lease is renewed and released by
+   * itself afterwards. A refusal names the lease that stands in the way.
+   * @throws {LeaseError} as {@link acquire}; `request.invalid` for an empty list, and for a lease that is in it twice.
+   */
+  acquireAll(
+    leases: readonly AnyUseCase<Tx>[],
+    waitMs: number,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<CoordinatorAcquireAll>;
   /**
    * Renews the lease by its duration.
    * @throws {LeaseError} `lease.not_held` if this coordinator has not acquired it.

@@ -8,6 +8,8 @@ import { assertText, jsonProblem } from '../kernel/text.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
 import { assertTtl, heldAnswer, leaseDeadlines } from './acquire-answers.ts';
 import { type Acquirer, createAcquirer } from './acquiring.ts';
+import { createGroupAcquirer, type GroupAcquirer } from './acquiring-all.ts';
+import { acquireAllOnce, assertTogether } from './coordinator-acquire-all.ts';
 import {
   acquireOnce,
   acquireOrRenewOnce,
@@ -21,6 +23,7 @@ import type {
   AnyUseCase,
   CoordinatedLease,
   CoordinatorAcquire,
+  CoordinatorAcquireAll,
   CoordinatorAcquireOrRenew,
   CoordinatorHeartbeat,
   LeaseCoordinator,
@@ -47,6 +50,7 @@ export function createLeaseCoordinator<Tx>(deps: LeaseCoordinatorDeps<Tx>): Leas
   const coordinator = new Coordinator(deps);
   return {
     acquire: (lease, waitMs, options) => coordinator.acquire(lease, waitMs, options?.signal),
+    acquireAll: (all, waitMs, options) => coordinator.acquireAll(all, waitMs, options?.signal),
     heartbeat: (lease) => coordinator.heartbeat(lease),
     whileHeld: (lease, work) => coordinator.whileHeld(lease, work),
     releaseOk: (lease, success) => coordinator.releaseOk(lease, success),
@@ -65,6 +69,7 @@ interface Ending<Tx> {
 class Coordinator<Tx> {
   readonly #deps: LeaseCoordinatorDeps<Tx>;
   readonly #acquirer: Acquirer;
+  readonly #groupAcquirer: GroupAcquirer;
   readonly #held = new WeakMap<object, GrantRef>();
   /** The deadlines of leases that were not released. */
   readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
@@ -72,6 +77,7 @@ class Coordinator<Tx> {
   constructor(deps: LeaseCoordinatorDeps<Tx>) {
     this.#deps = deps;
     this.#acquirer = createAcquirer(deps.store, deps.leases);
+    this.#groupAcquirer = createGroupAcquirer(deps.store);
   }
 
   async acquire(
@@ -96,6 +102,40 @@ class Coordinator<Tx> {
     if (acquired.outcome === 'held') return acquired;
     const { grant, localTimeMs, waitedMs } = acquired;
     return { outcome: 'granted', waitedMs, ...this.#settle(lease, grant, localTimeMs) };
+  }
+
+  async acquireAll(
+    leases: readonly AnyUseCase<Tx>[],
+    waitMs: number,
+    signal = new AbortController().signal,
+  ): Promise<CoordinatorAcquireAll> {
+    assertNotInHook();
+    assertWait(waitMs);
+    const requests = leases.map((lease) => this.#requestOf(lease));
+    assertTogether(requests);
+    const isUsed = (lease: AnyUseCase<Tx>, place: number): boolean =>
+      this.#held.get(lease)?.leaseId === requests[place]?.leaseId;
+    if (leases.some(isUsed)) throw usedKey();
+    const giveBack = (grants: readonly GrantRef[]): Promise<unknown> =>
+      Promise.all(
+        leases.map(async (lease, place) => {
+          const ref = grants[place];
+          if (ref === undefined) return;
+          this.#held.set(lease, ref);
+          await this.releaseFail(lease, 'the wait was given up');
+        }),
+      );
+    const { store } = this.#deps;
+    const acquirer = this.#groupAcquirer;
+    const wanted = { leases, requests, signal };
+    const acquired = await acquireAllOnce({ store, acquirer, giveBack }, wanted, waitMs);
+    if (acquired.outcome === 'held') return acquired;
+    const { grants, localTimeMs, waitedMs } = acquired;
+    const settled = leases.flatMap((lease, place) => {
+      const grant = grants[place];
+      return grant === undefined ? [] : this.#settle(lease, grant, localTimeMs);
+    });
+    return { outcome: 'granted', leases: settled, waitedMs };
   }
 
   async heartbeat(lease: AnyUseCase<Tx>): Promise<CoordinatorHeartbeat> {

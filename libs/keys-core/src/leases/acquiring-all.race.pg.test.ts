@@ -1,0 +1,121 @@
+import { randomUUID } from 'node:crypto';
+import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
+import { seed } from '@leasehold/testing';
+import { expect, test } from 'vitest';
+import { invariant } from '../kernel/errors.ts';
+import { aCaller, type Leases, openLeases, SERVICE } from '../testing/lease-fixture.ts';
+import { createLeasesTogether } from './acquiring-all.ts';
+import type { LeasesTogether } from './lease-types.ts';
+
+const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
+const CONTROLLERS = 3;
+const WORKERS_PER_CONTROLLER = 4;
+const ROUNDS_PER_WORKER = 5;
+const TOGETHER_MAX = 4;
+
+/** Draws numbers below a limit. */
+type Draw = (limit: number) => number;
+
+function drawsOf(number: number): Draw {
+  const generator = xoroshiro128plus(seed() + number);
+  return (limit) => (generator.next() >>> 0) % limit;
+}
+
+/** What was asked for in one round, by its holder, and whether its holder has begun to release it. */
+interface Round {
+  readonly names: readonly string[];
+  isReleasing: boolean;
+}
+
+/** Some of the names, in any order. */
+function someOf(draw: Draw): string[] {
+  const names = [...NAMES];
+  const count = 1 + draw(TOGETHER_MAX);
+  return Array.from({ length: count }, () => names.splice(draw(names.length), 1)[0] ?? '');
+}
+
+async function work(
+  at: Leases & { readonly together: LeasesTogether },
+  worker: string,
+  draw: Draw,
+  rounds: Map<string, Round>,
+): Promise<number> {
+  let servedCount = 0;
+  for (let round = 0; round < ROUNDS_PER_WORKER; round += 1) {
+    const holder = `${worker}-${String(round)}`;
+    const own: Round = { names: someOf(draw), isReleasing: false };
+    rounds.set(holder, own);
+    const answer = await at.together.acquireAll(
+      {
+        scopes: own.names.map((name) => ({ namespace: 'race', name })),
+        ttlMs: 600_000,
+        waitMs: 120_000,
+        holder,
+        localTimeMs: 1_000_000,
+        idempotencyKey: randomUUID(),
+      },
+      SERVICE,
+      aCaller(),
+    );
+    invariant(answer.outcome === 'granted', `not served: ${JSON.stringify(answer)}`);
+    servedCount += 1;
+    own.isReleasing = true;
+    await Promise.all(
+      answer.leases.map(({ leaseId, fencingToken }) =>
+        at.service.release({ leaseId, fencingToken, result: 'ok' }, SERVICE),
+      ),
+    );
+  }
+  return servedCount;
+}
+
+/** Holders that had some of their leases without the others, in one snapshot after the other. */
+async function watch(
+  { store }: Leases,
+  rounds: ReadonlyMap<string, Round>,
+  isOver: () => boolean,
+): Promise<{ looks: number; seen: number; partial: string[] }> {
+  const found = { looks: 0, seen: 0, partial: [] as string[] };
+  while (!isOver()) {
+    const rows = await store.general.$queryRaw<{ holder: string; names: string[] }[]>`
+      select holder, array_agg(name) as names from lease
+      where namespace = 'race' and lease_unexpired(released_at, end_reason, expires_at)
+      group by holder`;
+    found.looks += 1;
+    for (const { holder, names } of rows) {
+      const round = rounds.get(holder);
+      // It may have begun to release them since.
+      if (round === undefined || round.isReleasing) continue;
+      found.seen += 1;
+      if (names.length !== round.names.length) found.partial.push(`${holder}: ${names.join()}`);
+    }
+  }
+  return found;
+}
+
+test('callers that want overlapping leases at several controllers are all served, and none has some without the others', async () => {
+  const first = await openLeases();
+  const controllers = [first];
+  while (controllers.length < CONTROLLERS) {
+    controllers.push(await openLeases({ databaseUrl: first.databaseUrl }));
+  }
+  const rounds = new Map<string, Round>();
+  let isOver = false;
+  const watching = watch(first, rounds, () => isOver);
+
+  const served = await Promise.all(
+    controllers.flatMap((at, place) => {
+      const together = createLeasesTogether(at);
+      return Array.from({ length: WORKERS_PER_CONTROLLER }, (_, worker) => {
+        const number = place * WORKERS_PER_CONTROLLER + worker;
+        return work({ ...at, together }, `w${String(number)}`, drawsOf(number), rounds);
+      });
+    }),
+  );
+  isOver = true;
+  const { looks, seen, partial } = await watching;
+
+  expect(served).toEqual(served.map(() => ROUNDS_PER_WORKER));
+  expect(partial).toEqual([]);
+  expect(Math.min(looks, seen)).toBeGreaterThan(0);
+}, 120_000);

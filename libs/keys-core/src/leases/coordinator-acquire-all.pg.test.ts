@@ -1,0 +1,72 @@
+import { invariant } from '../kernel/errors.ts';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { aCoordinator, aUseCase, makeNotes, note } from '../testing/coordinator-fixture.ts';
+import { openKernel } from '../testing/kernel-fixture.ts';
+import { lineOf } from '../testing/lease-fixture.ts';
+
+describe('several leases of a coordinator', () => {
+  test('are granted together, and what their hooks write is committed with them', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const coordinator = aCoordinator(kernel);
+    const leases = ['b', 'a'].map((name) =>
+      aUseCase(name, { willInsert: (tx, _at, { leaseId }) => note(tx, `${name} ${leaseId}`) }),
+    );
+
+    const answer = await coordinator.acquireAll(leases, 0);
+
+    invariant(answer.outcome === 'granted', 'both are free');
+    const ids = leases.map((lease) => lease.key());
+    expect(answer.leases.map(({ leaseId }) => leaseId)).toEqual(ids);
+    expect(await notes()).toEqual([`b ${String(ids[0])}`, `a ${String(ids[1])}`]);
+    expect(leases.map(({ deadlines }) => deadlines.length)).toEqual([1, 1]);
+    await expect(
+      Promise.all(leases.map((lease) => coordinator.releaseOk(lease, 'done'))),
+    ).resolves.toEqual(['released', 'released']);
+  });
+
+  test('are all given up when one of their hooks throws, whose error the caller gets', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const coordinator = aCoordinator(kernel);
+    const thrown = new TypeError('mine');
+    const first = aUseCase('a', { willInsert: (tx) => note(tx, 'a') });
+    const failing = aUseCase('b', { willInsert: () => Promise.reject(thrown) });
+
+    await expect(coordinator.acquireAll([first, failing], 0)).rejects.toBe(thrown);
+
+    expect(await notes()).toEqual([]);
+    await expect(coordinator.acquire(aUseCase('a'), 0)).resolves.toMatchObject({
+      outcome: 'granted',
+    });
+  });
+
+  test.each([
+    ['with hooks', { willInsert: () => undefined }],
+    ['without hooks', {}],
+  ])('%s are waited for, and a refusal names the one that is held', async (_how, hooks) => {
+    const kernel = await openKernel();
+    const [alice, bob] = [aCoordinator(kernel), aCoordinator(kernel, 'bob')];
+    const held = aUseCase('b');
+    await bob.acquire(held, 0);
+    const wanted = () => ['a', 'b'].map((name) => aUseCase(name, hooks));
+
+    const refused = await alice.acquireAll(wanted(), 0);
+    const waiting = alice.acquireAll(wanted(), 60_000);
+    await waitUntil(async () => (await lineOf(kernel, 'b')).length > 0);
+    await bob.releaseOk(held, 'done');
+
+    expect(refused).toMatchObject({ outcome: 'held', key: 'b', by: 'bob' });
+    await expect(waiting).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('a lease that is in the list twice is refused, with its place', async () => {
+    const coordinator = aCoordinator(await openKernel());
+
+    await expect(coordinator.acquireAll([aUseCase('a'), aUseCase('a')], 0)).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'leases[1]' },
+    });
+  });
+});
