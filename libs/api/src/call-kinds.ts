@@ -181,7 +181,9 @@ const ACTS: ReadonlySet<string> = new Set([
   ...['acquire', 'acquireMany', 'heartbeat', 'release', 'releaseMany', 'cancel', 'update'].map(
     (name) => `leases.${name}`,
   ),
-  ...['blockRenewal', 'allowRenewal', 'revoke'].map((name) => `leases.${name}`),
+  ...['downgrade', 'setPermits', 'blockRenewal', 'allowRenewal', 'revoke'].map(
+    (name) => `leases.${name}`,
+  ),
   ...['tryAcquire', 'heartbeat', 'release', 'cancel', 'update', 'revoke', 'freeze', 'unfreeze'].map(
     (name) => `environments.${name}`,
   ),

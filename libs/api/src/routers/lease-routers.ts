@@ -10,6 +10,7 @@ import {
   acquireItemSchema,
   acquireManyInputSchema,
   declareInputSchema,
+  downgradeInputSchema,
   environmentAtInputSchema,
   environmentCountInputSchema,
   environmentListInputSchema,
@@ -28,6 +29,7 @@ import {
   leaseTreeInputSchema,
   releaseItemSchema,
   releaseManyInputSchema,
+  setPermitsInputSchema,
   tryAcquireInputSchema,
   unfreezeInputSchema,
 } from '../contract/leases.ts';
@@ -51,7 +53,7 @@ import {
   renewableActs,
   type FailedItem,
 } from './lease-calls.ts';
-import { askedFor, bytesOfGrant, refused, refusing, writing } from './recording.ts';
+import { askedFor, bytesOfEvent, bytesOfGrant, refused, refusing, writing } from './recording.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
 const holding = {
@@ -103,6 +105,18 @@ const holding = {
     .subscription(({ ctx, signal }) =>
       ctx.services.leases.revocations(ctx.caller, signal ?? ctx.signal),
     ),
+
+  /** For a holder that has it alone and wants to share it: it stays the same grant. */
+  downgrade: clientProcedure.input(bounded(downgradeInputSchema)).mutation(
+    placed(({ services, caller, use }, sent) =>
+      writing(
+        use,
+        bytesOfEvent(),
+        () => services.leases.downgrade(sent, caller),
+        ({ outcome }) => outcome === 'updated',
+      ),
+    ),
+  ),
 
   declare: clientProcedure.input(bounded(declareInputSchema)).mutation(async ({ ctx, input }) => {
     ctx.use?.countItems(input.declarations.length);
@@ -161,11 +175,31 @@ const looking = {
     .query(placed(({ services, caller }, asked) => services.leases.at(asked, caller))),
 };
 
+/** What operators do about the number of permits. */
+const permitting = {
+  setPermits: operatorProcedure.input(bounded(setPermitsInputSchema)).mutation(({ ctx, input }) => {
+    assertMayHold(ctx.access, input.namespace);
+    return at(ctx, input, async ({ reason, ...wanted }) => {
+      const { services, caller, actor } = ctx;
+      const set = await services.leases.setPermits(wanted, caller);
+      await services.audit.write({
+        ...actor,
+        action: 'leases.setPermits',
+        resource: `declaration:${wanted.namespace}`,
+        reason,
+        detail: { ...wanted },
+      });
+      return set;
+    });
+  }),
+};
+
 /** The leases face on the wire. The lease service decides, also what a caller may read. */
 export const leasesRouter = router({
   ...holding,
   ...heldCalls('leases'),
   ...looking,
+  ...permitting,
   ...renewableActs('leases'),
 });
 

@@ -180,7 +180,7 @@ export function createRefusalReader(
  * locked row as long as the transaction lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
  * @throws {LeaseError} `grant.hold_off`.
  */
-export async function grantWithin(
+export async function grantPlainWithin(
   store: KernelStore,
   tx: Sql<'guests'>,
   request: GrantRequest,
@@ -300,7 +300,7 @@ export async function lookAtRefusals(
 }
 
 /** Why a request was refused, with the freeze that it falls into, if any. */
-interface FoundRefusal extends Refusal {
+export interface FoundRefusal extends Refusal {
   readonly freeze?: FreezeInForce;
 }
 
@@ -342,7 +342,11 @@ function isTakable(row: LeaseRow): boolean {
   return isOver && (row.stopsBy === null || row.asOf >= row.stopsBy);
 }
 
-function grantedOutcome(store: KernelStore, request: GrantRequest, own: Grant): GrantOutcome {
+export function grantedOutcome(
+  store: KernelStore,
+  request: GrantRequest,
+  own: Grant,
+): GrantOutcome {
   const status = own.previous?.end === 'expired' ? 'expired' : 'free';
   store.observer.grant(own.face, 'granted', status, actionOf(request));
   return { outcome: 'granted', grant: own };
@@ -361,8 +365,13 @@ export function observeHandover(
   store.observer.handedOver(face, Math.max(0, freeMs));
 }
 
+/** Whether a row is the own row of a pool: nobody holds it, and the pool's slots say who holds the scope. */
+export function isOwnRow({ poolKind }: Pick<LeaseRow, 'poolKind'>): boolean {
+  return poolKind !== undefined && poolKind !== null;
+}
+
 /** Counts a refusal. Another try from a place in line is no new refusal. */
-function countRefusal(
+export function countRefusal(
   store: KernelStore,
   request: GrantRequest,
   outcome: GrantOutcome,
@@ -373,6 +382,8 @@ function countRefusal(
   }
   if (outcome.outcome === 'held') {
     const { by } = outcome;
+    // Not decided yet: see `pooling.ts`.
+    if (isOwnRow(by)) return outcome;
     const status = by.asOf < by.expiresAt ? 'active' : 'expired';
     store.observer.grant(by.face, 'denied', status, actionOf(request));
   }
@@ -385,7 +396,7 @@ function actionOf(request: GrantRequest): string | undefined {
 }
 
 /** Every answer shows the database's clock, refusals too. */
-function watchClock(
+export function watchClock(
   store: KernelStore,
   rows: Iterable<{ readonly asOf: number } | undefined>,
   sentAtMs: number,

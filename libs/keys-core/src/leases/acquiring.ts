@@ -7,6 +7,7 @@ import {
   createCancelRequest,
   createCoalescer,
   createPastRequestReader,
+  downgradeHeld,
   idempotentRequest,
   type KeyedRequest,
   keyText,
@@ -298,6 +299,8 @@ class AcquireAnswers {
       leaseId: newTimedId(this.#deps.store),
       holder,
       principal: caller.principal,
+      // Alone is what an ordinary grant is.
+      mode: input.mode === 'exclusive' ? undefined : input.mode,
       tag: input.action ?? '',
       comment: input.comment ?? null,
       metadata: input.metadata ?? null,
@@ -386,6 +389,7 @@ function fingerprintOf(resource: Resource, input: Input): string {
     // Only where it is present: without it, the fingerprint is that of older versions.
     ...(input.datacenter === undefined ? {} : { datacenter: input.datacenter }),
     ...(input.override === undefined ? {} : { override: input.override.reason }),
+    ...(input.mode === undefined || input.mode === 'exclusive' ? {} : { mode: input.mode }),
   });
   return fingerprint;
 }
@@ -424,6 +428,9 @@ export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
         actor,
         metadata: metadata ?? null,
       }),
+
+    downgrade: ({ leaseId, fencingToken }, { principal, actor }) =>
+      downgradeHeld(store, { leaseId, fencingToken, principal, actor }),
 
     cancel: ({ idempotencyKey }, caller) =>
       cancel({

@@ -25,6 +25,8 @@ export type {
   LeaseService,
   LeaseTree,
   LeaseView,
+  PermitsInForce,
+  PoolView,
   ReleaseInput,
   RevocationNotice,
 } from './lease-types.ts';

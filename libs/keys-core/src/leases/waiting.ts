@@ -24,6 +24,7 @@ import type { GrantRequest } from '../kernel/lease.ts';
 import {
   leaseTopic,
   othersTurnTopic,
+  poolTopic,
   type Resource,
   resourceKey,
   turnTopic,
@@ -137,6 +138,7 @@ class Room implements WaitingRoom {
           principal: request.principal,
           idempotencyKey: request.idempotencyKey,
           fingerprint: request.fingerprint,
+          mode: request.mode,
         },
         wait.life.signal,
       );
@@ -186,6 +188,7 @@ class Room implements WaitingRoom {
       const closings = [
         hints.on(leaseTopic(request), () => line.hint()),
         hints.on(othersTurnTopic(request), () => line.lookLater()),
+        hints.on(poolTopic(request), () => line.hint()),
       ];
       open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };
       this.#lines.set(key, open);
