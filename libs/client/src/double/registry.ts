@@ -26,6 +26,15 @@ import type { LeaseScope } from '../lease/lease.ts';
 import type { ObservedScope, ObservedState } from '../observing.ts';
 import { EnvironmentFrozenError, LeaseholdCallError } from '../transport/errors.ts';
 
+/** The double has one holder of a lease at a time. */
+export function oneAtATime(): LeaseholdCallError {
+  return new LeaseholdCallError('request.invalid', {
+    message:
+      'mode must be exclusive here: permits and shared leases are not part of the test double; use a controller',
+    details: { field: 'mode' },
+  });
+}
+
 export type TestFace = LeaseScope['face'];
 /** The clock of the database. */
 type RegistryClock = Pick<TickingClock, 'nowMs' | 'onTick'>;
@@ -99,6 +108,7 @@ export class TestRegistry {
   acquire(arrival: Arrival): Promise<AcquireAnswer> {
     const { request, waitMs } = arrival;
     assertTimes(arrival);
+    if (request.mode !== undefined) throw oneAtATime();
     if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
     const id = idOf({ face: arrival.face, ...request });
     if (request.override === undefined) this.#assertNotFrozen(id);

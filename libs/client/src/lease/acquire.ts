@@ -285,6 +285,7 @@ function requestOf(machine: Machine, intent: AcquireIntent): AcquireRequest {
     key: intent.scope.key,
     ttlMs: intent.ttlMs,
     holder: intent.holder,
+    mode: intent.mode,
     action: intent.action,
     comment: intent.comment,
     override: intent.override,
@@ -313,8 +314,18 @@ function heldByOf({
   comment,
   action,
   waiters,
+  pool,
 }: HeldAnswer): HeldBy {
-  return { by, since, remainingMs, waitedMs, comment, action, waiters };
+  return {
+    by,
+    since,
+    remainingMs,
+    waitedMs,
+    comment,
+    action,
+    waiters,
+    ...(pool === undefined ? {} : { pool }),
+  };
 }
 
 // How a grant is requested: one attempt has one idempotency key, and is sent again with it when its

@@ -31,6 +31,8 @@ export interface AcquireRequest {
   /** Undefined for an environment: the controller's own duration. */
   readonly ttlMs: number | undefined;
   readonly holder: string;
+  /** How it is held if several may hold it at once; undefined: alone. */
+  readonly mode?: 'permit' | 'shared' | undefined;
   readonly action?: string | undefined;
   readonly comment?: string | undefined;
   readonly metadata?: unknown;
@@ -71,6 +73,8 @@ export interface LeaseWire {
   release(request: ReleaseRequest, ending: Ending, datacenter?: string): Promise<ReleaseOutcome>;
   /** Replaces the metadata of a lease of that datacenter, by default the controller's own. */
   update(request: UpdateRequest, ending: Ending, datacenter?: string): Promise<UpdateOutcome>;
+  /** Shares a lease of that datacenter, by default the controller's own, which is held alone. */
+  downgrade(ref: GrantRef, ending: Ending, datacenter?: string): Promise<UpdateOutcome>;
   /** Why nothing sent since that moment can have arrived; undefined if it can. */
   unreachableSince(momentMs: number): UnreachableError | undefined;
 }
@@ -117,6 +121,8 @@ export function createLeaseWire(deps: WireDeps): LeaseWire {
       );
     },
     release: (request, ending, datacenter) => releasesOf(datacenter).submit(request, ending),
+    downgrade: ({ leaseId, fencingToken }, { signal }, datacenter) =>
+      api.leases.downgrade.mutate({ leaseId, fencingToken, datacenter }, { signal }),
   };
 }
 
@@ -125,7 +131,13 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   return {
     ...sharedCalls(api.environments, deps),
-    acquire({ namespace, key, ttlMs, action = '', confirms: _, ...rest }, _waitMs, ending) {
+    // One holds an environment at a time.
+    downgrade: () => Promise.reject(new LeaseholdCallError('request.invalid')),
+    acquire(
+      { namespace, key, ttlMs, action = '', confirms: _, mode: _mode, ...rest },
+      _waitMs,
+      ending,
+    ) {
       const localTimeMs = machine.clock.nowMs();
       const acquired = api.environments.tryAcquire.mutate(
         { ...rest, action, localTimeMs, environment: [...namespace, key], durationMs: ttlMs },
