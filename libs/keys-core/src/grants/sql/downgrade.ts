@@ -15,7 +15,7 @@ export interface DowngradeRequest extends RenewRequest {
  * - **Locks first, judges then**.
  * - **A lease that is held in the ordinary way** becomes the first slot of a pool: its row gets the name of
  *   the slot, and the scope an own row in its place. Both in one statement: nobody finds the scope free.
- * - **No other grant is made meanwhile** that its change could make wrong: whoever grants and has not seen it
+ * - **No other grant is made meanwhile** that its change could make wrong: a statement that has not seen it
  *   finds the lease held alone, and grants nothing.
  * - **A grant that is shared already** stays so. A permit cannot be shared: `permit`.
  * - **Index**: `lease_lease_id_key`.
