@@ -105,7 +105,10 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'leases.revoke': sayRevoked,
   'leases.blockRenewal': sayBlocked,
   'leases.allowRenewal': sayAllowed,
-  'leases.setPermits': ({ who, target }) => [who, ' set the number of permits of ', target],
+  'leases.setPermits': ({ who, field }) => [
+    who,
+    ` set the number of permits of ${String(field('namespace'))}`,
+  ],
   'environments.revoke': sayRevoked,
   'environments.freeze': ({ who, target, field }) => [
     who,
