@@ -64,6 +64,20 @@ const GRANTING = [
     replace: '1',
   },
   {
+    name: 'one-permit-too-many',
+    breaks: 'no more hold a key at once than there are permits',
+    file: `${CORE}/grants/sql/pools.ts`,
+    find: "when 'permit' then r.held_of_key + r.rank <= w.permits_per_key",
+    replace: "when 'permit' then r.held_of_key + r.rank <= w.permits_per_key + 1",
+  },
+  {
+    name: 'reader-beside-writer',
+    breaks: 'a lease that one holds alone is not shared',
+    file: `${CORE}/grants/sql/pools.ts`,
+    find: "when 'shared' then r.held_alone = 0 and r.before_alone = 0",
+    replace: "when 'shared' then r.before_alone = 0",
+  },
+  {
     name: 'token-of-the-clock-alone',
     breaks: 'each grant has a larger token than all before',
     file: `${CORE}/grants/sql/upsert-grants.ts`,

@@ -13,7 +13,7 @@ const CSV = 'apps/controller/src/export/export-lists.ts';
 const FEATURES = 'apps/console/src/features';
 const GRANTS: Place = {
   file: 'apps/cli/src/output/grant-text.ts',
-  without: ['endReason', 'ladder', 'namespace', 'releasedAt', 'stopsBy'],
+  without: ['endReason', 'ladder', 'mode', 'namespace', 'pool', 'releasedAt', 'stopsBy'],
 };
 
 const LISTS: Readonly<Record<string, readonly Place[]>> = {
@@ -35,20 +35,20 @@ const LISTS: Readonly<Record<string, readonly Place[]>> = {
     {
       file: `${FEATURES}/leases/leases-page.tsx`,
       without: words(
-        'comment datacenter endReason ladder leaseId metadata releasedAt remainingMs renewable renewedAt stopsBy ttlMs',
+        'comment datacenter endReason ladder leaseId metadata mode pool releasedAt remainingMs renewable renewedAt stopsBy ttlMs',
       ),
     },
-    { file: CSV, without: ['ttlMs'] },
+    { file: CSV, without: ['mode', 'pool', 'ttlMs'] },
   ],
   environments: [
     GRANTS,
     {
       file: `${FEATURES}/leases/environments-page.tsx`,
       without: words(
-        'comment datacenter endReason fencingToken ladder leaseId metadata releasedAt remainingMs renewable renewedAt stopsBy ttlMs waiters',
+        'comment datacenter endReason fencingToken ladder leaseId metadata mode pool releasedAt remainingMs renewable renewedAt stopsBy ttlMs waiters',
       ),
     },
-    { file: CSV, without: ['ttlMs'] },
+    { file: CSV, without: ['mode', 'pool', 'ttlMs'] },
   ],
   drones: [
     {

@@ -192,7 +192,9 @@ const ACTS: ReadonlySet<string> = new Set([
     'cancel',
     'update',
   ].map((name) => `leases.${name}`),
-  ...['blockRenewal', 'allowRenewal', 'revoke'].map((name) => `leases.${name}`),
+  ...['downgrade', 'setPermits', 'blockRenewal', 'allowRenewal', 'revoke'].map(
+    (name) => `leases.${name}`,
+  ),
   ...[
     'tryAcquire',
     'acquire',

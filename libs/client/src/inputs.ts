@@ -208,13 +208,23 @@ const attempt = {
   datacenter: optional(datacenter),
 };
 
+const permitsCount: Check = whole(1, LIMITS.permitsMax);
+const permitsOfKeys = fields({ perKey: permitsCount, total: optional(permitsCount) });
+
 const definition = fields({
   ttlMs: optional(ttlMs),
   waitMs: optional(waitMs),
   description: optional(comment),
+  permits: optional((value, field) =>
+    typeof value === 'object' ? permitsOfKeys(value, field) : permitsCount(value, field),
+  ),
 });
 
-const acquiring = fields({ ...attempt, waitMs: optional(waitMs) });
+const acquiring = fields({
+  ...attempt,
+  waitMs: optional(waitMs),
+  mode: optional(oneOf('shared', 'exclusive')),
+});
 
 const environment = fields({
   ...attempt,

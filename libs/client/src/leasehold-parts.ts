@@ -121,17 +121,24 @@ export interface LeasesParts {
   readonly holder: string;
   readonly faces: Pick<Faces, 'leases' | 'environments'>;
   readonly onDefine: (definition: LeaseDefinition) => void;
+  /** Fulfilled once a controller knows the number of permits of a definition. */
+  readonly whenDeclared: (definition: LeaseDefinition) => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
 export function leasesOf(parts: LeasesParts): LeasesOfClient {
-  const { machine, holder, faces, onDefine, observed, closing } = parts;
+  const { machine, holder, faces, onDefine, whenDeclared, observed, closing } = parts;
   let closed: Promise<void> | undefined;
   const close = (): Promise<void> => (closed ??= parts.close());
   const { leases, environments } = faces;
   return {
     defineLease(namespace, options) {
-      const definition = createLeaseDefinition(leases, holder, { ...options, namespace });
+      const definition = createLeaseDefinition(
+        leases,
+        holder,
+        { ...options, namespace },
+        whenDeclared,
+      );
       onDefine(definition);
       return definition;
     },

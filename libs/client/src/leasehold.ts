@@ -113,6 +113,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     holder,
     faces,
     onDefine: (definition) => faces.declarations.add(definition),
+    whenDeclared: (definition) => faces.declarations.whenDeclared(definition),
     observed: controllerSource({ api, machine, transport, reachability }),
     closing,
     async close() {

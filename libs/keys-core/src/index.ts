@@ -127,6 +127,7 @@ export {
   serviceLadder,
   UNCONFIRMED_LADDER,
 } from './kernel/ladder.ts';
+export { type Permits, SLOT_MODES, type SlotMode } from './kernel/pool.ts';
 export {
   type Actor,
   actorOfToken,

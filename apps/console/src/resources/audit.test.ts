@@ -136,6 +136,11 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
     detail: LEASE,
     text: 'Ada Okafor allowed the renewal of the lease jobs/nightly again',
   },
+  'leases.setPermits': {
+    resource: 'declaration:jobs',
+    detail: { namespace: 'jobs', permits: { perKey: 3, total: null } },
+    text: 'Ada Okafor set the number of permits of jobs',
+  },
   'environments.revoke': {
     detail: { ...ENVIRONMENT, mode: 'force' },
     text: 'Ada Okafor revoked the environment shop/demo by force',

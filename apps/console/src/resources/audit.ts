@@ -105,6 +105,10 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
   'leases.revoke': sayRevoked,
   'leases.blockRenewal': sayBlocked,
   'leases.allowRenewal': sayAllowed,
+  'leases.setPermits': ({ who, field }) => [
+    who,
+    ` set the number of permits of ${String(field('namespace'))}`,
+  ],
   'environments.revoke': sayRevoked,
   'environments.freeze': ({ who, target, field }) => [
     who,
@@ -344,6 +348,7 @@ const ACTIONS: Readonly<Record<AuditAction, ActionLabel>> = {
   'leases.revoke': { label: 'Revoked', of: 'a lease' },
   'leases.blockRenewal': { label: 'Blocked renewal', of: 'of a lease' },
   'leases.allowRenewal': { label: 'Allowed renewal', of: 'of a lease' },
+  'leases.setPermits': { label: 'Set permits' },
   'environments.revoke': { label: 'Revoked', of: 'an environment' },
   'environments.freeze': { label: 'Froze environments' },
   'environments.unfreeze': { label: 'Ended freeze' },

@@ -6,6 +6,7 @@ import {
   nameProblem,
   ORDERED_ROLES,
   repeatedAt,
+  SLOT_MODES,
 } from '@leasehold/keys-core';
 import { z } from 'zod';
 import {
@@ -45,12 +46,25 @@ const metadataSchema = checked(z.unknown(), (value) =>
 /** A TTL that is out of range is refused later, by the service, with an error of its own. */
 const ttlMsSchema = z.number().int();
 
+/** Alone, beside others that share it, or with one of a declared number of permits. */
+const modeSchema = z.enum(SLOT_MODES);
+
+const permitsCountSchema = z.number().int().min(1).max(LIMITS.permitsMax);
+
+/** How many may hold one key at once, and all keys of the namespace together. */
+const permitsSchema = z.strictObject({
+  perKey: permitsCountSchema,
+  /** Null or absent: no such limit. */
+  total: permitsCountSchema.nullable().default(null),
+});
+
 /** One acquire that does not wait, as it travels in a batch. */
 export const acquireItemSchema = z.strictObject({
   namespace: segmentsSchema,
   key: nameSchema,
   ttlMs: ttlMsSchema,
   holder: holderSchema,
+  mode: modeSchema.optional(),
   comment: commentSchema.optional(),
   metadata: metadataSchema.optional(),
   idempotencyKey: idempotencyKeySchema.optional(),
@@ -117,6 +131,9 @@ export const releaseItemSchema = grantRefSchema.extend({
 
 export const releaseInputSchema = releaseItemSchema.extend(placedFields);
 
+/** Shares what is held alone. */
+export const downgradeInputSchema = grantRefSchema.extend(placedFields);
+
 export const updateInputSchema = grantRefSchema.extend({
   /** In place of what the grant has now; null for none. */
   metadata: metadataSchema,
@@ -162,6 +179,9 @@ export const cancelInputSchema = z.strictObject({
 /** `clientId` names the process that subscribes, for people who look for it. */
 export const leaseSessionInputSchema = z.strictObject({ clientId: holderSchema });
 
+/** A namespace as in views, or in segments. */
+const anyNamespaceSchema = z.union([namespaceSchema, segmentsSchema]);
+
 export const declareInputSchema = z.strictObject({
   declarations: z
     .array(
@@ -169,13 +189,18 @@ export const declareInputSchema = z.strictObject({
         namespace: segmentsSchema,
         ttlMs: ttlMsSchema,
         description: commentSchema.optional(),
+        permits: permitsSchema.optional(),
       }),
     )
     .max(LIMITS.acquiresPerCallMax),
 });
 
-/** A namespace as in views, or in segments. */
-const anyNamespaceSchema = z.union([namespaceSchema, segmentsSchema]);
+export const setPermitsInputSchema = z.strictObject({
+  namespace: anyNamespaceSchema,
+  permits: permitsSchema,
+  reason: reasonSchema,
+  ...placedFields,
+});
 
 const addressFields = {
   name: nameSchema.optional(),

@@ -10,6 +10,7 @@ import {
   acquireItemSchema,
   acquireManyInputSchema,
   declareInputSchema,
+  downgradeInputSchema,
   failingCallbacksInputSchema,
   leaseAtInputSchema,
   leaseContentionInputSchema,
@@ -21,6 +22,7 @@ import {
   leaseTreeInputSchema,
   releaseItemSchema,
   releaseManyInputSchema,
+  setPermitsInputSchema,
 } from '../contract/leases.ts';
 import { counted, listed, treeAt } from '../forwarding/across-datacenters.ts';
 import {
@@ -31,7 +33,7 @@ import {
   withoutDatacenter,
   type CalledContext,
 } from '../forwarding/elsewhere.ts';
-import { clientProcedure, router, viewerProcedure } from '../trpc.ts';
+import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import {
   acquiring,
   callOf,
@@ -44,7 +46,7 @@ import {
   waitingLife,
   type FailedItem,
 } from './lease-calls.ts';
-import { askedFor, bytesOfGrant, refused, refusing, writing } from './recording.ts';
+import { askedFor, bytesOfEvent, bytesOfGrant, refused, refusing, writing } from './recording.ts';
 
 /** What holders call: acquire, renew, release, give up, and receive notices of revocations. */
 const holding = {
@@ -133,6 +135,18 @@ const holding = {
       ctx.services.leases.revocations(ctx.caller, signal ?? ctx.signal),
     ),
 
+  /** For a holder that has it alone and wants to share it: it stays the same grant. */
+  downgrade: clientProcedure.input(bounded(downgradeInputSchema)).mutation(
+    placed(({ services, caller, use }, sent) =>
+      writing(
+        use,
+        bytesOfEvent(),
+        () => services.leases.downgrade(sent, caller),
+        ({ outcome }) => outcome === 'updated',
+      ),
+    ),
+  ),
+
   declare: clientProcedure.input(bounded(declareInputSchema)).mutation(async ({ ctx, input }) => {
     ctx.use?.countItems(input.declarations.length);
     for (const { namespace } of input.declarations) assertMayHold(ctx.access, namespace);
@@ -190,11 +204,31 @@ const looking = {
     .query(placed(({ services, caller }, asked) => services.leases.at(asked, caller))),
 };
 
+/** What operators do about the number of permits. */
+const permitting = {
+  setPermits: operatorProcedure.input(bounded(setPermitsInputSchema)).mutation(({ ctx, input }) => {
+    assertMayHold(ctx.access, input.namespace);
+    return at(ctx, input, async ({ reason, ...wanted }) => {
+      const { services, caller, actor } = ctx;
+      const set = await services.leases.setPermits(wanted, caller);
+      await services.audit.write({
+        ...actor,
+        action: 'leases.setPermits',
+        resource: `declaration:${wanted.namespace}`,
+        reason,
+        detail: { ...wanted },
+      });
+      return set;
+    });
+  }),
+};
+
 /** The leases face on the wire. The lease service decides, also what a caller may read. */
 export const leasesRouter = router({
   ...holding,
   ...heldCalls('leases'),
   ...looking,
+  ...permitting,
   ...renewableActs('leases'),
 });
 

@@ -30,6 +30,15 @@ import {
   LeaseholdCallError,
 } from '../transport/errors.ts';
 
+/** The double has one holder of a lease at a time. */
+export function oneAtATime(): LeaseholdCallError {
+  return new LeaseholdCallError('request.invalid', {
+    message:
+      'mode must be exclusive here: permits and shared leases are not part of the test double; use a controller',
+    details: { field: 'mode' },
+  });
+}
+
 export type TestFace = LeaseScope['face'];
 /** The clock of the database. */
 type RegistryClock = Pick<TickingClock, 'nowMs' | 'onTick'>;
@@ -111,6 +120,7 @@ export class TestRegistry {
   acquire(arrival: Arrival): Promise<AcquireAnswer> {
     const { request, waitMs } = arrival;
     assertTimes(arrival);
+    if (request.mode !== undefined) throw oneAtATime();
     if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
     const id = idOf({ face: arrival.face, ...request });
     const superseded = this.#superseded.get(request.idempotencyKey);

@@ -19,7 +19,13 @@ import { leasesOf, type Leasehold } from '../leasehold-parts.ts';
 import type { Machine } from '../machine.ts';
 import type { Ending } from '../signals.ts';
 import { UnreachableError } from '../transport/errors.ts';
-import { TestRegistry, type TestEvent, type TestFace, type TestHolding } from './registry.ts';
+import {
+  oneAtATime,
+  TestRegistry,
+  type TestEvent,
+  type TestFace,
+  type TestHolding,
+} from './registry.ts';
 
 /** A lease or an environment. A `Lease` is one too. */
 export interface TestScope {
@@ -189,6 +195,7 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     holder,
     faces,
     onDefine: () => undefined,
+    whenDeclared: () => Promise.resolve(),
     observed: (scope, { onState }) =>
       registry.observe(scope, (state) => {
         if (!link.isCut()) onState(state);
@@ -315,6 +322,10 @@ class TestWire implements LeaseWire {
     return this.#deps.link.send(ending, () =>
       this.#deps.registry.update(this.#face, ref, metadata),
     );
+  }
+
+  downgrade(): Promise<UpdateOutcome> {
+    return Promise.reject(oneAtATime());
   }
 
   unreachableSince(momentMs: number): UnreachableError | undefined {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { settled } from '../double/test-leasehold.ts';
-import { setUpLeases } from '../testing/lease-setup.ts';
+import { declaredAtOnce, setUpLeases } from '../testing/lease-setup.ts';
 import { OutcomeUnknownError, UnreachableError } from '../transport/errors.ts';
 import { createLeaseDefinition } from './lease-definition.ts';
 import { LeaseHeldError, LeaseSelfDeadlockError, LeaseWaitTimeoutError } from './lease.ts';
@@ -182,8 +182,18 @@ describe('work in the context of a lease', () => {
   test('does not confuse two leases whose joined namespace and key are the same text', async () => {
     const { taker, wire } = setUpLeases();
     const waits = { waitMs: 5_000 };
-    const outer = createLeaseDefinition(taker, 'me', { namespace: ['user', 'a/b'], ...waits });
-    const inner = createLeaseDefinition(taker, 'me', { namespace: ['user', 'a'], ...waits });
+    const outer = createLeaseDefinition(
+      taker,
+      'me',
+      { namespace: ['user', 'a/b'], ...waits },
+      declaredAtOnce,
+    );
+    const inner = createLeaseDefinition(
+      taker,
+      'me',
+      { namespace: ['user', 'a'], ...waits },
+      declaredAtOnce,
+    );
 
     const lease = await outer.run('k', () => inner.acquire('b/k'));
 

@@ -323,6 +323,7 @@ export function requestOf(machine: Machine, intent: AcquireIntent): AcquireReque
     key: intent.scope.key,
     ttlMs: intent.ttlMs,
     holder: intent.holder,
+    mode: intent.mode,
     action: intent.action,
     comment: intent.comment,
     override: intent.override,
@@ -352,8 +353,18 @@ export function heldByOf({
   comment,
   action,
   waiters,
+  pool,
 }: Omit<HeldAnswer, 'outcome'>): HeldBy {
-  return { by, since, remainingMs, waitedMs, comment, action, waiters };
+  return {
+    by,
+    since,
+    remainingMs,
+    waitedMs,
+    comment,
+    action,
+    waiters,
+    ...(pool === undefined ? {} : { pool }),
+  };
 }
 
 // How a grant is requested: one attempt has one idempotency key, and is sent again with it when its

@@ -56,6 +56,8 @@ export interface LeaseOwner {
   giveBack(lease: HeldLease, result: 'ok' | 'failed', detail?: string): Promise<ReleaseReport>;
   /** Sends new metadata. @throws as `Lease.update`. */
   update(lease: HeldLease, metadata: unknown): Promise<UpdateOutcome>;
+  /** Shares it. @throws as `Lease.downgrade`. */
+  downgrade(lease: HeldLease): Promise<UpdateOutcome>;
 }
 
 /** What its caller wanted. */
@@ -210,8 +212,17 @@ export class HeldLease implements Lease {
 
   async update(change: { readonly metadata: unknown }): Promise<void> {
     const metadata = assertUpdate(change);
+    await this.#change(() => this.#owner.update(this, metadata));
+  }
+
+  downgrade(): Promise<void> {
+    return this.#change(() => this.#owner.downgrade(this));
+  }
+
+  /** Changes of one lease are carried out one after the other. */
+  async #change(send: () => Promise<UpdateOutcome>): Promise<void> {
     const before = this.#updates;
-    const updated = before.then(() => this.#update(metadata));
+    const updated = before.then(() => this.#changeNow(send));
     // The next one is sent however this one ends.
     this.#updates = updated.catch(() => undefined);
     await updated;
@@ -261,9 +272,9 @@ export class HeldLease implements Lease {
     await this.release();
   }
 
-  async #update(metadata: unknown): Promise<void> {
+  async #changeNow(send: () => Promise<UpdateOutcome>): Promise<void> {
     await this.confirm();
-    const answer = await this.#owner.update(this, metadata);
+    const answer = await send();
     if (answer.outcome === 'updated') return;
     this.refused(answer.reason);
     this.#throwIfOver();

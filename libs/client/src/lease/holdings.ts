@@ -13,6 +13,7 @@ import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { Appointments } from '@leasehold/service-kit/appointments';
 import { outsideOfWork } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
+import type { Ending } from '../signals.ts';
 import { callErrorOf } from '../transport/errors.ts';
 import {
   callWithin,
@@ -156,7 +157,22 @@ export class Holdings implements LeaseOwner {
    * update.
    */
   update(lease: HeldLease, metadata: unknown): Promise<UpdateOutcome> {
-    const { ref, datacenter, signal } = lease;
+    const { ref, datacenter } = lease;
+    return this.#change(lease, (ending) =>
+      this.#wire.update({ ...ref, metadata }, ending, datacenter),
+    );
+  }
+
+  /** A try without an answer that arrived late would change nothing more. */
+  downgrade(lease: HeldLease): Promise<UpdateOutcome> {
+    const { ref, datacenter } = lease;
+    return this.#change(lease, (ending) => this.#wire.downgrade(ref, ending, datacenter));
+  }
+
+  #change(
+    { signal }: HeldLease,
+    send: (ending: Ending) => Promise<UpdateOutcome>,
+  ): Promise<UpdateOutcome> {
     const machine = this.#machine;
     const bounds = {
       untilMs: machine.clock.nowMs() + UPDATE_MS_MAX,
@@ -164,11 +180,7 @@ export class Holdings implements LeaseOwner {
       signal,
       mayPass: wasNotCarriedOut,
     };
-    return outsideOfWork(() =>
-      untilAnswered(machine, bounds, (ending) =>
-        this.#wire.update({ ...ref, metadata }, ending, datacenter),
-      ),
-    );
+    return outsideOfWork(() => untilAnswered(machine, bounds, send));
   }
 
   /** Retries until it is answered or the grant is over; the report waits only until that moment. */

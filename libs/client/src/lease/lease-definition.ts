@@ -13,6 +13,18 @@ export interface LeaseDefinitionOptions {
   readonly waitMs?: number | undefined;
   /** Shown to people with the namespace. */
   readonly description?: string | undefined;
+  /**
+   * How many may hold one key at once, each with a lease of its own; and, with `total`, how many may hold keys
+   * of this namespace together. Up to 1,000. By default one holds a key at a time.
+   */
+  readonly permits?: number | LeasePermits | undefined;
+}
+
+/** How many may hold leases at once. */
+export interface LeasePermits {
+  readonly perKey: number;
+  /** All keys together; by default without a limit. */
+  readonly total?: number | undefined;
 }
 
 export interface TryAcquireOptions {
@@ -23,6 +35,11 @@ export interface TryAcquireOptions {
   readonly comment?: string | undefined;
   /** Any JSON up to 16 KiB, shown to people. */
   readonly metadata?: unknown;
+  /**
+   * `shared`: beside all others that share the key, while nobody holds it alone. Callers that wait to hold it
+   * alone come before those that ask later to share it. By default `exclusive`: alone.
+   */
+  readonly mode?: 'shared' | 'exclusive' | undefined;
   /** The holder; by default that of the client. */
   readonly holder?: string | undefined;
   /**
@@ -43,11 +60,13 @@ export interface LeaseDefinition {
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly description: string | undefined;
+  readonly permits: LeasePermits | undefined;
   /**
    * Acquires the lease of a key, and waits in line for up to `waitMs`.
    * @throws {LeaseWaitTimeoutError} if it did not become free in time, or `LeaseHeldError` with `waitMs`
    * 0; `LeaseSelfDeadlockError` if this work holds it; `UnreachableError`; `OutcomeUnknownError`;
-   * the reason of the signal; `LeaseholdCallError` with another code of the registry.
+   * the reason of the signal; `LeaseholdCallError` with another code of the registry, such as
+   * `lease.permits_differ` if another service has declared another number of permits.
    */
   acquire(key: string, options?: AcquireOptions): Promise<Lease>;
   /** Acquires it if it is free now; otherwise the holder is in the result. @throws as {@link acquire}. */
@@ -71,9 +90,12 @@ export function createLeaseDefinition(
   taker: LeaseTaker,
   holder: string,
   { namespace, ...options }: { readonly namespace: readonly string[] } & LeaseDefinitionOptions,
+  whenDeclared: (definition: LeaseDefinition) => Promise<void>,
 ): LeaseDefinition {
   assertDefinition(namespace, options);
   const { ttlMs = TTL_MS, waitMs = WAIT_MS, description } = options;
+  const permits =
+    typeof options.permits === 'number' ? { perKey: options.permits } : options.permits;
 
   const intentFor = (key: string, wanted: AcquireOptions, mayWaitMs: number): AcquireIntent => {
     const wantedTtlMs = wanted.ttlMs ?? ttlMs;
@@ -82,6 +104,7 @@ export function createLeaseDefinition(
       scope: { face: 'lease', namespace, key },
       ttlMs: wantedTtlMs,
       holder: wanted.holder ?? holder,
+      mode: modeOf(wanted, permits),
       action: undefined,
       comment: wanted.comment,
       metadata: plainMetadata(wanted.metadata),
@@ -94,24 +117,41 @@ export function createLeaseDefinition(
 
   const acquire = (key: string, wanted: AcquireOptions = NO_OPTIONS): Promise<HeldLease> => {
     try {
-      return taker.acquire(intentFor(key, wanted, wanted.waitMs ?? waitMs));
+      const intent = intentFor(key, wanted, wanted.waitMs ?? waitMs);
+      if (permits === undefined) return taker.acquire(intent);
+      return whenDeclared(definition).then(() => taker.acquire(intent));
     } catch (error) {
       return Promise.reject(reasonOf(error));
     }
   };
 
-  return {
+  const definition: LeaseDefinition = {
     namespace,
     ttlMs,
     waitMs,
     description,
+    permits,
     acquire,
-    tryAcquire: async (key, wanted = NO_OPTIONS) => taker.tryAcquire(intentFor(key, wanted, 0)),
+    async tryAcquire(key, wanted = NO_OPTIONS) {
+      const intent = intentFor(key, wanted, 0);
+      if (permits !== undefined) await whenDeclared(definition);
+      return taker.tryAcquire(intent);
+    },
     async run(key, work, wanted) {
       assertWork(work);
       return runUnder(await acquire(key, wanted), work);
     },
   };
+  return definition;
+}
+
+/** Alone is what a controller grants by default. */
+function modeOf(
+  { mode }: AcquireOptions,
+  permits: LeasePermits | undefined,
+): AcquireIntent['mode'] {
+  if (mode === 'shared') return mode;
+  return permits === undefined ? undefined : 'permit';
 }
 
 /** Runs `work` under a lease and releases it with the outcome. @throws see {@link LeaseDefinition.run}. */

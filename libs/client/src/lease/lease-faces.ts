@@ -197,6 +197,8 @@ class Declarations {
   readonly #deps: DeclarationsDeps;
   readonly #declared = new Map<string, LeaseDefinition>();
   readonly #unsent = new Set<LeaseDefinition>();
+  /** Of those with permits, which are sent one by one: one that is refused must not fail the others. */
+  readonly #answered = new Map<LeaseDefinition, Promise<void>>();
   #isSending = false;
 
   constructor(deps: DeclarationsDeps) {
@@ -205,15 +207,35 @@ class Declarations {
 
   add(definition: LeaseDefinition): void {
     this.#declared.set(definition.namespace.join('.'), definition);
-    this.#unsent.add(definition);
+    this.#send(definition);
     // Declarations that are made while a module loads are sent together.
     queueMicrotask(() => this.send());
   }
 
   /** Sends all again: the connection is new, and perhaps the controller and its database. */
   sendAll(): void {
-    for (const definition of this.#declared.values()) this.#unsent.add(definition);
+    this.#answered.clear();
+    for (const definition of this.#declared.values()) this.#send(definition);
     this.send();
+  }
+
+  /** Fulfilled once a controller knows its number of permits. @throws what the controller has answered. */
+  whenDeclared(definition: LeaseDefinition): Promise<void> {
+    let answered = this.#answered.get(definition);
+    if (answered === undefined) {
+      answered = this.#declare([definition]);
+      this.#answered.set(definition, answered);
+      answered.catch(() => {
+        if (this.#answered.get(definition) === answered) this.#answered.delete(definition);
+      });
+    }
+    return answered;
+  }
+
+  #send(definition: LeaseDefinition): void {
+    if (definition.permits === undefined) this.#unsent.add(definition);
+    // A failure is told to those who acquire it.
+    else queueMicrotask(() => void this.whenDeclared(definition).catch(() => undefined));
   }
 
   /** Sends the declarations that were not sent yet, if any. */
@@ -223,24 +245,29 @@ class Declarations {
     this.#isSending = true;
     const definitions = [...this.#unsent];
     this.#unsent.clear();
-    const declarations = definitions.map(({ namespace, ttlMs, description }) => ({
-      namespace: [...namespace],
-      ttlMs,
-      description,
-    }));
-    const sent = outsideOfWork(() =>
-      callWithin(this.#deps.machine, { ms: CALL_MS, signal }, (ending) =>
-        this.#deps.api.leases.declare.mutate({ declarations }, { signal: ending.signal }),
-      ),
-    );
     this.#deps.background.add(
-      sent
+      this.#declare(definitions)
         .catch(() => {
           for (const definition of definitions) this.#unsent.add(definition);
         })
         .finally(() => {
           this.#isSending = false;
         }),
+    );
+  }
+
+  async #declare(definitions: readonly LeaseDefinition[]): Promise<void> {
+    const { api, machine, background } = this.#deps;
+    const declarations = definitions.map(({ namespace, ttlMs, description, permits }) => ({
+      namespace: [...namespace],
+      ttlMs,
+      description,
+      ...(permits === undefined ? {} : { permits }),
+    }));
+    await outsideOfWork(() =>
+      callWithin(machine, { ms: CALL_MS, signal: background.closing }, (ending) =>
+        api.leases.declare.mutate({ declarations }, { signal: ending.signal }),
+      ),
     );
   }
 }

@@ -37,6 +37,8 @@ export interface AcquireRequest {
   /** Undefined for an environment: the controller's own duration. */
   readonly ttlMs: number | undefined;
   readonly holder: string;
+  /** How it is held if several may hold it at once; undefined: alone. */
+  readonly mode?: 'permit' | 'shared' | undefined;
   readonly action?: string | undefined;
   readonly comment?: string | undefined;
   readonly metadata?: unknown;
@@ -88,6 +90,8 @@ export interface LeaseWire {
   release(request: ReleaseRequest, ending: Ending, datacenter?: string): Promise<ReleaseOutcome>;
   /** Replaces the metadata of a lease of that datacenter, by default the controller's own. */
   update(request: UpdateRequest, ending: Ending, datacenter?: string): Promise<UpdateOutcome>;
+  /** Shares a lease of that datacenter, by default the controller's own, which is held alone. */
+  downgrade(ref: GrantRef, ending: Ending, datacenter?: string): Promise<UpdateOutcome>;
   /** Why nothing sent since that moment can have arrived; undefined if it can. */
   unreachableSince(momentMs: number): UnreachableError | undefined;
 }
@@ -169,6 +173,8 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
       return unlessOver(ending, acquired);
     },
     release: (request, ending, datacenter) => releasesOf(datacenter).submit(request, ending),
+    downgrade: ({ leaseId, fencingToken }, { signal }, datacenter) =>
+      api.leases.downgrade.mutate({ leaseId, fencingToken, datacenter }, { signal }),
   };
 }
 
@@ -177,8 +183,11 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   return {
     ...sharedCalls(api.environments, deps),
+    // One holds an environment at a time.
+    downgrade: () => Promise.reject(new LeaseholdCallError('request.invalid')),
     acquire(request, waitMs, ending, callMs) {
-      const { namespace, key, ttlMs, action = '', confirms, order, supersede, ...rest } = request;
+      const { namespace, key, ttlMs, action = '', confirms, order, supersede, ...others } = request;
+      const { mode: _mode, ...rest } = others;
       const localTimeMs = machine.clock.nowMs();
       const environment = [...namespace, key];
       const wanted = { ...rest, action, localTimeMs, environment, durationMs: ttlMs };

@@ -64,6 +64,13 @@ export interface Lease extends AsyncDisposable {
    */
   update(change: { readonly metadata: unknown }): Promise<void>;
   /**
+   * Shares a lease that is held alone, without letting it go: others that want to share it are granted it beside
+   * this one. It stays the same lease, with its fencing token. There is no way back but to release it and to
+   * acquire it alone.
+   * @throws as {@link update}; `LeaseholdCallError` with `request.invalid` for one of several permits.
+   */
+  downgrade(): Promise<void>;
+  /**
    * Runs `fn` with the lease in its context: calls and leases within are cancelled when it is lost.
    * Does not release the lease.
    */

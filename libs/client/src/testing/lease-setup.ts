@@ -9,6 +9,9 @@ import {
 } from '../lease/lease-definition.ts';
 import { SimulatedWire } from './simulated-wire.ts';
 
+/** For leases of a wire without a controller, to which nothing is declared. */
+export const declaredAtOnce = (): Promise<void> => Promise.resolve();
+
 /** A client of leases on a clock and a network that the test controls. */
 export function setUpLeases(options: { databaseNowMs?: (localMs: number) => number } = {}) {
   const clock = new ManualClock();
@@ -41,10 +44,15 @@ export function setUpLeases(options: { databaseNowMs?: (localMs: number) => numb
     holdings,
     taker,
     define: (definitionOptions: LeaseDefinitionOptions = {}, holder = 'me'): LeaseDefinition =>
-      createLeaseDefinition(taker, holder, {
-        namespace: ['user', 'update'],
-        waitMs: 0,
-        ...definitionOptions,
-      }),
+      createLeaseDefinition(
+        taker,
+        holder,
+        {
+          namespace: ['user', 'update'],
+          waitMs: 0,
+          ...definitionOptions,
+        },
+        declaredAtOnce,
+      ),
   };
 }

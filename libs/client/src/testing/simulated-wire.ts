@@ -4,7 +4,7 @@
  */
 import type { GrantRef, ReleaseOutcome, UpdateOutcome } from '@leasehold/keys-core';
 import type { AcquireAnswer, LeaseRenewResult } from '@leasehold/keys-core/leases';
-import { TestRegistry, type TestHolding } from '../double/registry.ts';
+import { oneAtATime, TestRegistry, type TestHolding } from '../double/registry.ts';
 import type {
   AcquireRequest,
   LeaseWire,
@@ -118,6 +118,10 @@ export class SimulatedWire implements LeaseWire {
     _datacenter?: string,
   ): Promise<UpdateOutcome> {
     return this.#travel(ending, () => this.#registry.update('lease', ref, metadata));
+  }
+
+  downgrade(): Promise<UpdateOutcome> {
+    return Promise.reject(oneAtATime());
   }
 
   unreachableSince(): UnreachableError | undefined {

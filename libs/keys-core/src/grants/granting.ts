@@ -181,7 +181,7 @@ export function createRefusalReader(
  * locked row as long as the transaction lets it. @returns undefined when the row was locked or has changed meanwhile: try again.
  * @throws {LeaseError} `grant.hold_off`.
  */
-export async function grantWithin(
+export async function grantPlainWithin(
   store: KernelStore,
   tx: Sql<'guests'>,
   request: GrantRequest,
@@ -320,7 +320,7 @@ async function withEnvironmentLines(
 }
 
 /** Why a request was refused, with the freeze that it falls into, if any. */
-interface FoundRefusal extends Refusal {
+export interface FoundRefusal extends Refusal {
   readonly freeze?: FreezeInForce;
 }
 
@@ -385,6 +385,11 @@ export function observeHandover(
   store.observer.handedOver(face, Math.max(0, freeMs));
 }
 
+/** Whether a row is the own row of a pool: nobody holds it, and the pool's slots say who holds the scope. */
+export function isOwnRow({ poolKind }: Pick<LeaseRow, 'poolKind'>): boolean {
+  return poolKind !== undefined && poolKind !== null;
+}
+
 /** Counts a refusal. Another try from a place in line is no new refusal. */
 export function countRefusal(
   store: KernelStore,
@@ -397,6 +402,8 @@ export function countRefusal(
   }
   if (outcome.outcome === 'held') {
     const { by } = outcome;
+    // Not decided yet: see `pooling.ts`.
+    if (isOwnRow(by)) return outcome;
     const status = by.asOf < by.expiresAt ? 'active' : 'expired';
     store.observer.grant(by.face, 'denied', status, actionOf(request));
   }

@@ -5,13 +5,14 @@ export { createFreeRowRemover } from './free-rows.ts';
 export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
 export { instant } from './sql/freezes.ts';
 export {
-  grantWithin,
   isOverstayed,
+  isOwnRow,
   lookAtRefusals,
   observeHandover,
   prepareGrants,
   refusedOutcome,
 } from './granting.ts';
+export { grantWithin } from './pooling.ts';
 export {
   createGroupGranter,
   type GrantAllOutcome,
@@ -107,4 +108,4 @@ export {
 } from './sql/reap.ts';
 export type { ReleaseRequest } from './sql/release.ts';
 export { abandon, revoke, type RevokedGrant, type RevokeRequest } from './sql/revoke.ts';
-export { changeRenewable, renewHeld, updateHeld } from './renewing.ts';
+export { changeRenewable, downgradeHeld, renewHeld, updateHeld } from './renewing.ts';

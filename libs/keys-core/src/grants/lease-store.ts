@@ -9,6 +9,7 @@ import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
 import type { KernelStore, StatementKind } from '../postgres/kernel-store.ts';
 import { createCoalescer } from './coalesce.ts';
 import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
+import { createPools, inPool, isForSlot } from './pooling.ts';
 import { releaseBatch } from './releasing.ts';
 import { observeRenewals, type RenewAnswer, renewBatch } from './renewing.ts';
 import type { ReleaseRequest } from './sql/release.ts';
@@ -23,6 +24,13 @@ const QUEUE_MAX = 50_000;
 /** More grants than this wait only when more are asked for than PostgreSQL carries out. */
 const PRESSED_COUNT = 1_000;
 const PRESSED_MS = 25;
+
+// Gathering: the items of one call arrive one after the other and must go into one statement.
+const COMMON = {
+  inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
+  queueMax: QUEUE_MAX,
+  isGathering: true,
+};
 
 export interface LeaseStore {
   /** Whether so many grants wait for their statement that another one would only wait longer. */
@@ -50,26 +58,11 @@ export interface LeaseStore {
 }
 
 export function createLeaseStore(store: KernelStore): LeaseStore {
-  // Gathering: the items of one call arrive one after the other and must go into one statement.
-  const common = {
-    inFlightMax: STATEMENTS_IN_FLIGHT_MAX,
-    queueMax: QUEUE_MAX,
-    isGathering: true,
-  };
   const counted = (kind: StatementKind) => (size: number) => store.observer.batch(kind, size);
-  const askAlone = createSlowLane(store);
-  const grants = createCoalescer<GrantRequest, GrantOutcome>({
-    ...common,
-    run: (requests) => grantBatch(store, requests, askAlone),
-    keysOf: grantKeys,
-    batchSizeMax: GRANTS_PER_STATEMENT_MAX,
-    nowMs: () => store.clock.nowMs(),
-    onBatch: counted('grant'),
-  });
   const lanes = { renew: { fullUntilMs: 0 }, release: { fullUntilMs: 0 } };
   const renewals = perFace((face) =>
     createCoalescer<RenewRequest, RenewAnswer>({
-      ...common,
+      ...COMMON,
       run: (requests) => renewBatch(store, face, requests, lanes.renew),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RENEWALS_PER_STATEMENT_MAX,
@@ -78,30 +71,15 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
   );
   const releases = perFace((face) =>
     createCoalescer<ReleaseRequest, ReleaseOutcome>({
-      ...common,
+      ...COMMON,
       run: (requests) => releaseBatch(store, face, requests, lanes.release),
       keysOf: (request) => [request.leaseId],
       batchSizeMax: RELEASES_PER_STATEMENT_MAX,
       onBatch: counted('release'),
     }),
   );
-  const readRefusal = createRefusalReader(store);
-  const asked = new RequestsInProgress<GrantOutcome>();
   return {
-    isPressed() {
-      const { count, oldestMs } = grants.backlog();
-      return count > PRESSED_COUNT && oldestMs > PRESSED_MS;
-    },
-    isAsked: (resource) => asked.has(resourceKey(resource)),
-    refusal: readRefusal,
-    grant(request, signal) {
-      const key = resourceKey(request);
-      const ask = (): Promise<GrantOutcome> => asked.run(key, () => grants.submit(request, signal));
-      // A statement grants a resource once, so a crowd would be served one by one, and the caller whose
-      // turn it is in line last: so a caller that is not the first does a plain read before.
-      if (!asked.has(key) || request.isQueued === true) return ask();
-      return readRefusal(request, signal).then((refused) => refused ?? ask());
-    },
+    ...createGrants(store),
     async renew(face, request) {
       const outcome = await renewals[face].submit(request);
       observeRenewals(store, face, [request], [outcome]);
@@ -117,6 +95,53 @@ export function createLeaseStore(store: KernelStore): LeaseStore {
       const outcome = await releases[face].submit(request);
       store.observer.release(face, outcome);
       return outcome;
+    },
+  };
+}
+
+/** Asks for grants, of slots of pools too. */
+function createGrants(
+  store: KernelStore,
+): Pick<LeaseStore, 'isPressed' | 'isAsked' | 'refusal' | 'grant'> {
+  const askAlone = createSlowLane(store);
+  const grants = createCoalescer<GrantRequest, GrantOutcome>({
+    ...COMMON,
+    run: (requests) => grantBatch(store, requests, askAlone),
+    keysOf: grantKeys,
+    batchSizeMax: GRANTS_PER_STATEMENT_MAX,
+    nowMs: () => store.clock.nowMs(),
+    onBatch: (size) => store.observer.batch('grant', size),
+  });
+  const pools = createPools(store);
+  const readRefusal = createRefusalReader(store);
+  const asked = new RequestsInProgress<GrantOutcome>();
+  return {
+    isPressed() {
+      const { count, oldestMs } = grants.backlog();
+      return count > PRESSED_COUNT && oldestMs > PRESSED_MS;
+    },
+    isAsked: (resource) => asked.has(resourceKey(resource)),
+    refusal(request, signal) {
+      if (isForSlot(request)) return pools.refusal(request, signal);
+      return readRefusal(request, signal).then((refused) =>
+        inPool(request, refused, (slot) => pools.refusal(slot, signal)),
+      );
+    },
+    grant(request, signal) {
+      if (isForSlot(request)) return pools.grant(request, signal);
+      const key = resourceKey(request);
+      const ask = (): Promise<GrantOutcome> =>
+        asked
+          .run(key, () => grants.submit(request, signal))
+          .then((outcome) => inPool(request, outcome, (slot) => pools.grant(slot, signal)));
+      // A statement grants a resource once, so a crowd would be served one by one, and the caller whose
+      // turn it is in line last: so a caller that is not the first does a plain read before.
+      if (!asked.has(key) || request.isQueued === true) return ask();
+      return readRefusal(request, signal).then((refused) =>
+        refused === undefined
+          ? ask()
+          : inPool(request, refused, (slot) => pools.grant(slot, signal)),
+      );
     },
   };
 }

@@ -1,6 +1,12 @@
 import { LeaseError } from '../kernel/errors.ts';
 import type { ReleaseOutcome } from '../kernel/lease.ts';
-import { type Face, othersTurnTopic, turnTopic } from '../kernel/resource.ts';
+import {
+  type Face,
+  leaseTopic,
+  othersTurnTopic,
+  poolTopic,
+  turnTopic,
+} from '../kernel/resource.ts';
 import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { type ShortLane, tryShort } from './sql/in-time.ts';
@@ -100,14 +106,17 @@ export async function releaseAlone(
 
 /**
  * Wakes the first in line for a released lease. The others are told, too, because its caller may be dead;
- * they look a little later. Sends nothing if nobody waits.
+ * they look a little later. Of a pool all look at once: several may have their turn. Sends nothing if nobody waits, except where those who wait for other keys may have their turn.
  */
 export function wakeWaiters(
   store: Pick<KernelStore, 'hints'>,
-  released: Pick<Released, 'namespace' | 'name' | 'nextTicketId'>,
+  released: Pick<Released, 'namespace' | 'name' | 'nextTicketId' | 'outcome' | 'slotOf'>,
 ): void {
-  if (released.nextTicketId === null) return;
-  store.hints.notify(turnTopic(released.nextTicketId), othersTurnTopic(released));
+  const { nextTicketId, outcome, slotOf } = released;
+  if (slotOf === 'namespace' && outcome === 'released') store.hints.notify(poolTopic(released));
+  else if (nextTicketId === null) return;
+  else if (slotOf === 'scope') store.hints.notify(leaseTopic(released));
+  else store.hints.notify(turnTopic(nextTicketId), othersTurnTopic(released));
 }
 
 /** Counts for how long a grant was held, once its release is committed. */

@@ -8,10 +8,10 @@ import type {
   RenewOutcome,
   UpdateOutcome,
 } from '../kernel/lease.ts';
-import type { Face } from '../kernel/resource.ts';
+import { type Face, leaseTopic } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
-import type { Store } from '../postgres/open-store.ts';
+import { downgrade, type DowngradeRequest } from './sql/downgrade.ts';
 import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from './sql/guard.ts';
 import { type ShortLane, tryShort } from './sql/in-time.ts';
 import { readEndedGrants } from './sql/past-grants.ts';
@@ -159,21 +159,62 @@ function refusal(leaseId: string, reason: RefusalReason): RenewOutcome {
 }
 
 /**
- * Replaces the metadata of a grant, as its holder asks. One whose row is locked waits in the slow lane, where
- * it delays nobody.
- * @throws {LeaseError} `grant.contended` when it is locked there, too.
+ * Replaces the metadata of a grant, as its holder asks.
+ * @throws {LeaseError} `grant.contended` when its row stays locked.
  */
-export async function updateHeld(
+export function updateHeld(
   store: KernelStore,
   face: Face,
   request: UpdateRequest,
 ): Promise<UpdateOutcome> {
   const { transitions, slowLane } = store;
-  const { leaseId } = request;
-  const ask = (how: 'skip' | 'wait'): Promise<UpdateOutcome | undefined> =>
+  return changeHeld(store, face, request, (how) =>
     timed(store, 'update', () =>
       updateMetadata(how === 'skip' ? transitions : slowLane, face, request, how),
-    );
+    ),
+  );
+}
+
+/**
+ * Shares what a holder has held alone, as it asks, and wakes those who wait to share it.
+ * @throws {LeaseError} `request.invalid` for a permit; `grant.contended` when its row stays locked.
+ */
+export async function downgradeHeld(
+  store: KernelStore,
+  request: DowngradeRequest,
+): Promise<UpdateOutcome> {
+  const { transitions, slowLane, hints } = store;
+  const answer = await changeHeld(store, 'lease', request, (how) =>
+    timed(store, 'update', () => downgrade(how === 'skip' ? transitions : slowLane, request, how)),
+  );
+  switch (answer.outcome) {
+    case 'refused':
+      return answer;
+    case 'permit':
+      throw new LeaseError(
+        'request.invalid',
+        'leaseId must be of a lease that is held alone, and not of a permit',
+        {
+          details: { field: 'leaseId' },
+        },
+      );
+    case 'updated':
+      hints.notify(leaseTopic(answer));
+      return { outcome: 'updated' };
+  }
+}
+
+/**
+ * Changes a grant as its holder asks: by a statement that passes over a locked row, and then in the slow lane,
+ * where it waits and delays nobody.
+ */
+async function changeHeld<Outcome>(
+  { transitions, slowLane }: KernelStore,
+  face: Face,
+  request: RenewRequest,
+  ask: (how: 'skip' | 'wait') => Promise<Outcome | undefined>,
+): Promise<Outcome | Extract<UpdateOutcome, { outcome: 'refused' }>> {
+  const { leaseId } = request;
   const answer = await ask('skip');
   if (answer !== undefined) return answer;
   const end = (await readEndedGrants(transitions, face, [request])).get(leaseId);
@@ -188,7 +229,7 @@ export async function updateHeld(
 
 /** Blocks or allows the renewal of one grant, as an operator asks. */
 export async function changeRenewable(
-  store: Store,
+  store: KernelStore,
   which: { readonly face: Face; readonly renewable: boolean },
   { leaseId, reason }: RenewalAct,
   { actor, namespaces }: Caller,

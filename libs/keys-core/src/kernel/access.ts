@@ -96,6 +96,7 @@ export const AUDIT_ACTIONS = [
   'leases.revoke',
   'leases.blockRenewal',
   'leases.allowRenewal',
+  'leases.setPermits',
   'environments.revoke',
   'environments.freeze',
   'environments.unfreeze',

@@ -226,6 +226,16 @@ const LEASE_CODES = {
     text: 'A hook may not call the coordinator.',
     doc: 'A call from a hook would wait for a row that its own transaction has locked.',
   },
+  'lease.permits_differ': {
+    http: 409,
+    text: 'Another number of permits is declared for these leases.',
+    doc: 'Two services declare different numbers, which `details.declared` and `details.asked` are. `details.declaredBy` has declared the one in force. Deploy one number, or set it: `leasehold leases permits set`.',
+  },
+  'lease.permits_not_declared': {
+    http: 409,
+    text: 'No number of permits is declared for these leases.',
+    doc: 'Declare it before a permit is acquired: `leases.declare`, which `defineLease` of the client library calls, or `leasehold leases permits set`.',
+  },
   'environment.frozen': {
     http: 409,
     text: 'The environment is frozen.',

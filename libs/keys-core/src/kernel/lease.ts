@@ -1,4 +1,5 @@
 import type { Ladder } from './ladder.ts';
+import type { PoolKind, PoolUse, SlotMode } from './pool.ts';
 import type { Resource } from './resource.ts';
 
 /** What a resource is at a moment. Always computed, never stored: time alone can change it. */
@@ -42,10 +43,14 @@ export interface LeaseRow extends Resource, PhaseInput, Ladder {
   readonly grantedAt: number;
   readonly renewedAt: number;
   readonly asOf: number;
+  /** Of the own row of a pool, which nobody holds: what kind of pool it is. */
+  readonly poolKind?: PoolKind | null | undefined;
 }
 
 /** What a grant asks for. */
 export interface GrantRequest extends Resource {
+  /** How a pool is to be held, see `pool.ts`; undefined for a lease that one holds at a time. */
+  readonly mode?: SlotMode | undefined;
   readonly leaseId: string;
   readonly holder: string;
   readonly principal: string;
@@ -106,6 +111,8 @@ export type GrantOutcome =
       readonly waiterCount: number;
       /** For how long the expiry of `by` is not believed yet, in milliseconds; mostly 0. */
       readonly doubtMs: number;
+      /** What else is held of a pool; `by` is the holder whose grant expires first. */
+      readonly pool?: PoolUse | undefined;
     }
   /** Nobody holds it, and others wait in line before the caller. */
   | { readonly outcome: 'queued'; readonly head: QueueHead; readonly waiterCount: number }

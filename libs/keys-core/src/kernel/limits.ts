@@ -57,6 +57,9 @@ export const LIMITS = {
   witnessBytesMax: 512,
   reservationKeyBytesMax: 1_024,
   reservationKeyPartsMax: 32,
+  /** Callers that hold one scope at once. */
+  permitsMax: 1_000,
+  sharedHoldersMax: 1_000,
   /** How often a key can move and still be found by its first reservation. */
   reservationChainMax: 64,
   /** Freezes of a datacenter that are neither over nor removed. */

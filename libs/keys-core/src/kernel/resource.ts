@@ -121,6 +121,11 @@ export function othersTurnTopic(lease: Named): string {
   return `others:${lease.namespace}/${lease.name}`;
 }
 
+/** The topic of hints that a permit was released which those in line for any key of the namespace may get. */
+export function poolTopic({ namespace }: Pick<Named, 'namespace'>): string {
+  return `pool:${namespace}`;
+}
+
 /**
  * The one form in which people read and type resources: `user.update/42`, and `42` in the root. The
  * first `/` ends the namespace. So a `/` inside a namespace is written `%2F`, and a root name with one gets

@@ -5,6 +5,7 @@ import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
+import type { PoolUse } from '../kernel/pool.ts';
 import type { Face, Named } from '../kernel/resource.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type {
@@ -14,6 +15,7 @@ import type {
   GrantedLease,
   HeldAnswer,
   LeaseDeadlines,
+  PoolView,
   WaitingAnswer,
 } from './lease-types.ts';
 import type { Standing } from './environment-waiting.ts';
@@ -114,6 +116,7 @@ export function heldAnswer(face: Face, refused: Refused | undefined, waitedMs: n
     comment: by.comment,
     action: face === 'environment' ? by.tag : null,
     waiters: refused.waiterCount,
+    ...(refused.pool === undefined ? {} : { pool: poolView(refused.pool, by.asOf) }),
     ...(doubtMs > 0 ? { isExpiryUnconfirmed: true } : {}),
   };
 }
@@ -130,6 +133,20 @@ export function waitingAnswer(
     outcome: 'waiting',
     place: place ?? 1,
     frozen: details === undefined ? null : { until: details.until, reason: details.reason },
+  };
+}
+
+/** What is held of a pool, as of a moment of the database's clock, as callers get it. */
+export function poolView({ holders, ...use }: PoolUse, asOf: number): PoolView {
+  return {
+    ...use,
+    holders: holders.map(({ leaseId, holder, mode, grantedAt, expiresAt }) => ({
+      leaseId,
+      holder,
+      mode,
+      since: isoOf(grantedAt),
+      remainingMs: Math.max(0, Math.round(expiresAt - asOf)),
+    })),
   };
 }
 

@@ -7,6 +7,7 @@ import {
   createCancelRequest,
   createCoalescer,
   createPastRequestReader,
+  downgradeHeld,
   idempotentRequest,
   type KeyedRequest,
   keyText,
@@ -353,6 +354,8 @@ class AcquireAnswers {
       leaseId: newTimedId(this.#deps.store),
       holder,
       principal: caller.principal,
+      // Alone is what an ordinary grant is.
+      mode: input.mode === 'exclusive' ? undefined : input.mode,
       tag: input.action ?? '',
       comment: input.comment ?? null,
       metadata: input.metadata ?? null,
@@ -443,6 +446,7 @@ function fingerprintOf(resource: Resource, input: Input): string {
     ...(input.override === undefined ? {} : { override: input.override.reason }),
     ...(input.order === undefined ? {} : { order: input.order }),
     ...(input.supersede === undefined ? {} : { supersede: input.supersede }),
+    ...(input.mode === undefined || input.mode === 'exclusive' ? {} : { mode: input.mode }),
   });
   return fingerprint;
 }
@@ -481,6 +485,9 @@ export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
         actor,
         metadata: metadata ?? null,
       }),
+
+    downgrade: ({ leaseId, fencingToken }, { principal, actor }) =>
+      downgradeHeld(store, { leaseId, fencingToken, principal, actor }),
 
     cancel: ({ idempotencyKey }, caller) =>
       cancel({

@@ -9,6 +9,7 @@ import {
   closeBefore,
   ensureLeaseRow,
   guardNow,
+  isOwnRow,
   type LeaseStore,
   lookAtRefusals,
   prepareGrants,
@@ -253,6 +254,7 @@ export async function acquireOrRenewOnce<Tx>(
   request: GrantRequest,
   hooks: AcquireOrRenewHooks<Tx>,
 ): Promise<Asked<AcquiredOrRenewed> | Refused> {
+  assertAlone(request.mode === undefined);
   await prepareGrants(store, [request]);
   let held: Refused | undefined;
   for (let tries = 0; tries < LOCKED_TRIES_MAX; tries += 1) {
@@ -263,6 +265,7 @@ export async function acquireOrRenewOnce<Tx>(
     }
     const [refusal] = await lookAtRefusals(store, store.general, [request]);
     const refused = refusedOutcome(store, refusal);
+    assertAlone(refused?.outcome !== 'held' || !isOwnRow(refused.by));
     if (isRefused(refused) && !isOwnLocked(refused, request)) {
       store.observer.grant('lease', 'denied', refused.outcome === 'held' ? 'active' : 'free');
       return refused;
@@ -274,6 +277,14 @@ export async function acquireOrRenewOnce<Tx>(
   // Another holder let it run out, and keeps the row locked. One's own must not be reported as lost.
   if (held !== undefined && !isOwnLocked(held, request)) return held;
   throw new LeaseError('grant.contended');
+}
+
+/** @throws {LeaseError} `request.invalid` for a lease that several may hold at once. */
+function assertAlone(isAlone: boolean): void {
+  if (isAlone) return;
+  const message =
+    'acquireOrRenew is for a lease that one holds at a time, and several may hold this one';
+  throw new LeaseError('request.invalid', message, { details: { field: 'mode' } });
 }
 
 function isRefused(outcome: GrantOutcome | undefined): outcome is Refused {

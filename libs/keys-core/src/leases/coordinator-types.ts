@@ -1,4 +1,5 @@
 import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
+import type { SlotMode } from '../kernel/pool.ts';
 import type { HeldAllAnswer, HeldAnswer, LeaseDeadlines } from './lease-types.ts';
 
 /** A lease that a use case holds. Deadlines are readings of this process's clock. */
@@ -144,6 +145,11 @@ export interface LeaseUseCase<Success = void, Tx = unknown> {
   /** The grant's id: a UUID that no other lease has had. */
   key(): LeaseId;
   scope(): Scope;
+  /**
+   * `shared` beside others that share it, `permit` as one of a declared number; by default alone.
+   * `acquireOrRenew` is for a lease that is held alone.
+   */
+  mode?(): SlotMode | undefined;
   /** For how long a grant or a renewal lasts, in milliseconds: 1 s to 24 h. */
   durationMs(): number;
   /** A text for callers that are refused: at most 1024 bytes, without control characters. */

@@ -3,6 +3,7 @@ import { errorText, LeaseError } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
+import { SLOT_MODES } from '../kernel/pool.ts';
 import { assertResource, joinNamespace } from '../kernel/resource.ts';
 import { assertText, jsonProblem } from '../kernel/text.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
@@ -301,7 +302,19 @@ function requestOf(
     tag: '',
     ...aboutOf(lease),
     ladder: serviceLadder(ttlMs),
+    mode: modeOf(lease),
   };
+}
+
+/** @throws {LeaseError} `request.invalid`. */
+function modeOf(lease: AnyUseCase<never>): GrantRequest['mode'] {
+  const mode = lease.mode?.();
+  // Alone is what an ordinary grant is.
+  if (mode === undefined || mode === 'exclusive') return undefined;
+  if (SLOT_MODES.includes(mode)) return mode;
+  throw new LeaseError('request.invalid', `mode() must be one of ${SLOT_MODES.join(', ')}`, {
+    details: { field: 'mode' },
+  });
 }
 
 /** The comment and metadata of a use case, as they are stored. */

@@ -30,6 +30,8 @@ export type {
   LeasesTogether,
   LeaseTree,
   LeaseView,
+  PermitsInForce,
+  PoolView,
   QueuedView,
   ReleaseInput,
   RevocationNotice,

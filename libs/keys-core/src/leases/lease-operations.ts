@@ -9,7 +9,8 @@ import {
 import { FAIR_USE_MAX } from '../kernel/fair-use.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';
-import { leaseTopic, type Named } from '../kernel/resource.ts';
+import type { Permits } from '../kernel/pool.ts';
+import { leaseTopic, type Named, poolTopic } from '../kernel/resource.ts';
 import {
   countByNamespace,
   countResources,
@@ -29,7 +30,7 @@ import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, idFrom, isUuid, pageOf, placeAfter } from '../postgres/paging.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { timed } from '../postgres/kernel-store.ts';
-import { assertTtl } from './acquire-answers.ts';
+import { assertTtl, poolView } from './acquire-answers.ts';
 import type {
   ContentionInput,
   ContentionView,
@@ -45,6 +46,7 @@ import type {
   LeaseView,
   TreeInput,
 } from './lease-types.ts';
+import { declareAllPermits, setAllPermits } from './permits.ts';
 import type { RevocationWatch } from './revocations.ts';
 import {
   type FailingCallbackRow,
@@ -57,6 +59,7 @@ import {
   readDeclarations,
   writeDeclarations,
 } from './sql/declarations.ts';
+import { type PoolFound, readPool } from './sql/read-pool.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 
 export interface LeaseOperationsDeps extends LeaseReader {
@@ -80,6 +83,12 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     at: (input, caller) =>
       holderAtMoment(store, { resource: { ...input, face }, caller }, input.at),
     declare: (input, caller) => declareLeases(store, input, caller),
+    async setPermits({ namespace, permits }, caller) {
+      const row = await setAllPermits(store, { namespace, permits }, caller);
+      // Those who wait may have their turn.
+      store.hints.notify(poolTopic({ namespace }));
+      return { namespace, permits: { perKey: row.perKey, total: row.total }, by: row.by };
+    },
     declared: (input, caller) => declarationPage(store, input, caller),
     async blockRenewal(input, caller) {
       const change = await changeRenewable(store, { face, renewable: false }, input, caller);
@@ -112,7 +121,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
  * Records which leases a service uses, for people to see. A namespace that is named twice counts
  * once, with its last entry.
  * @throws {LeaseError} `lease.ttl_out_of_range`; `quota.exceeded` when the caller would have declared
- * more than `ownMax`: nothing is recorded then.
+ * more than `ownMax`: nothing is recorded then; `lease.permits_differ`.
  */
 async function declareLeases(
   store: Store,
@@ -120,9 +129,11 @@ async function declareLeases(
   caller: Caller,
 ): Promise<{ declared: number }> {
   const byNamespace = new Map<string, DeclarationRequest>();
-  for (const { namespace, ttlMs, description } of declarations) {
+  const permitsOf = new Map<string, Permits>();
+  for (const { namespace, ttlMs, description, permits } of declarations) {
     assertTtl(ttlMs);
     byNamespace.set(namespace, { namespace, ttlMs, description: description ?? null });
+    if (permits !== undefined) permitsOf.set(namespace, { total: null, ...permits });
   }
   if (byNamespace.size > 0) {
     const by = { ...caller, ownMax };
@@ -136,6 +147,8 @@ async function declareLeases(
       );
     }
   }
+  const asked = [...permitsOf].map(([namespace, permits]) => ({ namespace, permits }));
+  await declareAllPermits(store, asked, caller);
   return { declared: byNamespace.size };
 }
 
@@ -153,7 +166,11 @@ async function declarationPage(
   });
   const { items, nextCursor } = pageOf(rows, input.limit, ({ namespace }) => [namespace]);
   return {
-    items: items.map((row) => ({ ...row, declaredAt: isoOf(row.declaredAt) })),
+    items: items.map(({ perKey, total, permitsBy, ...row }) => ({
+      ...row,
+      declaredAt: isoOf(row.declaredAt),
+      permits: perKey === null || permitsBy === null ? null : { perKey, total, by: permitsBy },
+    })),
     nextCursor,
     asOf: await readNow(store.reads),
   };
@@ -174,7 +191,16 @@ async function getLease(
   const { namespace, name } = lease;
   const filter = { namespace, name, includeChildren: false, namespaces: caller.namespaces };
   const [row] = await listLeases(reader.store.reads, reader.face, filter, ONE);
+  if (reader.face === 'lease' && (row === undefined || row.pool !== null)) {
+    const pool = await readPool(reader.store.reads, lease, caller.namespaces);
+    if (pool !== undefined) return poolViewOf(reader, pool);
+  }
   return row === undefined ? null : viewOf(reader, row);
+}
+
+/** A lease that several may hold at once: the holder whose grant expires first, and what else is held. */
+function poolViewOf(reader: LeaseReader, { use, row }: PoolFound): LeaseView {
+  return { ...viewOf(reader, row), pool: poolView(use, row.asOf) };
 }
 
 /** A page of leases. @throws {LeaseError} `request.invalid` for a cursor of another order. */
@@ -213,6 +239,9 @@ function filterOf(input: FilterOf<LeaseListInput>, caller: Caller) {
 function viewOf({ store, face }: LeaseReader, row: ListedLease): LeaseView {
   return {
     ...grantView(store, row),
+    name: row.pool ?? row.name,
+    mode: row.mode,
+    pool: null,
     action: face === 'environment' ? row.tag : null,
     comment: row.comment,
     metadata: row.metadata,

@@ -16,6 +16,7 @@ import type {
 } from '../kernel/face-types.ts';
 import type { Deadlines } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
+import type { Permits, PoolUse, SlotMode } from '../kernel/pool.ts';
 import type { Face, Named } from '../kernel/resource.ts';
 import type { Supersede } from '../grants/index.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
@@ -46,6 +47,8 @@ export interface AcquireInput {
   /** For an environment, with `waitMs`: what becomes of requests for the same action that came earlier. */
   readonly supersede?: Supersede | undefined;
   readonly holder: string;
+  /** `shared` beside others that share it, `permit` as one of a declared number; by default alone. */
+  readonly mode?: SlotMode | undefined;
   /** What an environment is leased for; empty for a lease. */
   readonly action?: string | undefined;
   readonly comment?: string | undefined;
@@ -106,6 +109,18 @@ export interface WaitingAnswer extends Omit<HeldAnswer, 'outcome'> {
   readonly frozen: { readonly until: string; readonly reason: string } | null;
 }
 
+/** What is held of a lease that several may hold at once. */
+export interface PoolView extends Omit<PoolUse, 'holders'> {
+  /** The first of its holders. */
+  readonly holders: readonly {
+    readonly leaseId: string;
+    readonly holder: string;
+    readonly mode: SlotMode;
+    readonly since: string;
+    readonly remainingMs: number;
+  }[];
+}
+
 /** Somebody else holds it, or waits in line before the caller. */
 export interface HeldAnswer {
   readonly outcome: 'held';
@@ -120,6 +135,8 @@ export interface HeldAnswer {
   readonly action: string | null;
   /** How many wait in line. */
   readonly waiters: number;
+  /** What is held of it, if several may hold it at once; `by` is the one whose grant expires first. */
+  readonly pool?: PoolView;
   /**
    * True if the grant has expired by a database clock that was not watched or has jumped. The holder may
    * still act, for `remainingMs`.
@@ -234,6 +251,11 @@ export interface LeaseService {
   /** Replaces the metadata of what the caller holds, and does not renew it. @throws {LeaseError} `grant.contended`. */
   update(input: UpdateInput, caller: Caller): Promise<UpdateOutcome>;
   /**
+   * Shares what the caller has held alone, without letting it go. It stays the same grant, with its token.
+   * @throws {LeaseError} `request.invalid` for a permit; `grant.contended`.
+   */
+  downgrade(input: GrantRef, caller: Caller): Promise<UpdateOutcome>;
+  /**
    * Gives up the acquire with this idempotency key: removes its ticket, or releases the grant that it
    * became. Once it has answered, whatever it answered, the key is never answered with a grant, even if
    * its acquire arrives later.
@@ -249,6 +271,10 @@ export interface LeaseService {
 export interface LeaseView extends GrantView {
   /** What an environment is leased for; null for a lease. */
   readonly action: string | null;
+  /** How its holder holds it if several may at once; null for a lease that one holds at a time. */
+  readonly mode: SlotMode | null;
+  /** What is held of it then, where one lease is asked for; null in lists, which show each holder. */
+  readonly pool: PoolView | null;
   readonly comment: string | null;
   readonly metadata: unknown;
   readonly ttlMs: number;
@@ -317,9 +343,19 @@ export interface LeaseDeclaration {
   readonly description: string | null;
   readonly declaredBy: string;
   readonly declaredAt: string;
+  /** How many may hold them at once, and who has said so; null for one at a time. */
+  readonly permits: (Permits & { readonly by: string }) | null;
   /** In exactly this namespace, now. */
   readonly held: number;
   readonly waiting: number;
+}
+
+/** How many may hold leases of a namespace at once. */
+export interface PermitsInForce {
+  readonly namespace: string;
+  readonly permits: Permits;
+  /** Who has declared or set them. */
+  readonly by: string;
 }
 
 /** Leases that a service says it uses. */
@@ -328,6 +364,8 @@ export interface Declarations {
     readonly namespace: string;
     readonly ttlMs: number;
     readonly description?: string | undefined;
+    /** How many may hold them at once: one key, and all keys together. */
+    readonly permits?: (Pick<Permits, 'perKey'> & Partial<Pick<Permits, 'total'>>) | undefined;
   }[];
   /** How many namespaces the caller may have declared, these included. */
   readonly ownMax?: number | undefined;
@@ -396,6 +434,15 @@ export interface LeaseOperations {
     caller: Caller,
   ): Promise<DatedPage<FailingCallback>>;
   declare(input: Declarations, caller: Caller): Promise<{ declared: number }>;
+  /**
+   * Sets how many may hold leases of a namespace at once, whatever services declare. With fewer nobody is
+   * stopped, and nobody is granted one until there is room.
+   * @throws {LeaseError} `lease.permits_differ` when a total would come or go while they are in use.
+   */
+  setPermits(
+    input: { readonly namespace: string; readonly permits: Permits },
+    caller: Caller,
+  ): Promise<PermitsInForce>;
   declared(input: PageInput, caller: Caller): Promise<DatedPage<LeaseDeclaration>>;
   blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;

@@ -1,6 +1,7 @@
 /**
  * The callers that wait at this controller for one lease, in the order of their tickets. Only the
- * first of them looks whether it is its turn: a caller behind it here is behind it everywhere.
+ * first of them looks whether it is its turn: a caller behind it here is behind it everywhere. In a pool
+ * the next one looks as soon as the first is granted, and so on until one is refused.
  */
 import type { Place, Ticket } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
@@ -221,6 +222,8 @@ export class Line {
         case 'granted':
           this.remove(first);
           first.resolve({ ...outcome, joinedAsOf: first.ticket.asOf });
+          // There may be room for the next one beside it.
+          if (this.#waiters[0]?.request.mode !== undefined) this.hint();
           break;
         case 'recorded':
           this.remove(first);

@@ -28,6 +28,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import {
   leaseTopic,
   othersTurnTopic,
+  poolTopic,
   type Resource,
   resourceKey,
   turnTopic,
@@ -191,6 +192,7 @@ class Room implements WaitingRoom {
       principal: request.principal,
       idempotencyKey: request.idempotencyKey,
       fingerprint: request.fingerprint,
+      mode: request.mode,
     };
     if (standing !== undefined) return this.#joinForEnvironment({ ...request, ...asked }, standing);
     return others.length === 0
@@ -258,6 +260,7 @@ class Room implements WaitingRoom {
       const closings = placesOf(wait).flatMap((place) => [
         hints.on(leaseTopic(place), () => line.hint()),
         hints.on(othersTurnTopic(place), () => line.lookLater()),
+        hints.on(poolTopic(place), () => line.hint()),
       ]);
       open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };
       this.#lines.set(key, open);

@@ -97,6 +97,9 @@ function quoted(text: string): string {
   return `"${escaped}"`;
 }
 
+/** The scope of a row `l` as its name: that of a slot in a pool is the pool's. */
+export const SCOPE_NAME = fragment`coalesce(l.pool, l.name) as name`;
+
 /** Gives a text the collation of the columns that it is compared with. */
 export const C = fragment`collate "C"`;
 

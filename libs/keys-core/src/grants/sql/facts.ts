@@ -1,5 +1,5 @@
 /** What statements write of a grant that begins or has expired: events, and callbacks that are owed. */
-import { type Fragment, fragment, NO_FRAGMENT } from '../../postgres/sql.ts';
+import { type Fragment, fragment, NO_FRAGMENT, SCOPE_NAME } from '../../postgres/sql.ts';
 
 /** The reason in the event of a grant that ran out before its caller had confirmed it. */
 const NOT_CONFIRMED = fragment`'not confirmed: its caller never began to use it'`;
@@ -12,6 +12,15 @@ export function expiredReason(isConfirmed: Fragment): Fragment {
 /** For the `expired` of {@link EXPIRED_FACTS}, from the row `l` as it was. */
 export const IS_CONFIRMED = fragment`
         lease_confirmed(l.renewed_at, l.expires_at) as is_confirmed`;
+
+/** The callbacks that the rows of the statement's `expired` owe, as its `reap`. */
+export const EXPIRED_CALLBACKS = fragment`
+    reap as (
+      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
+      select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
+      from expired x
+      where x.face = 'lease' and x.is_confirmed
+    )`;
 
 /**
  * What is written for grants that a statement has ended as expired, the rows of its `expired`: one
@@ -26,12 +35,7 @@ export const EXPIRED_FACTS = fragment`
       from expired x
       order by x.face, x.namespace, x.name
     ),
-    reap as (
-      insert into lease_reap (lease_id, face, namespace, name, fencing_token)
-      select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
-      from expired x
-      where x.face = 'lease' and x.is_confirmed
-    )`;
+    ${EXPIRED_CALLBACKS}`;
 
 /**
  * Ends the grants of the statement's `locked` that have expired and that nobody has ended, as its
@@ -44,7 +48,7 @@ export const EXPIRE_LOCKED = fragment`
       from locked k
       where l.lease_id = k.lease_id and k.end_reason is null
         and not lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at, ${IS_CONFIRMED}
+      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token, l.expires_at, ${IS_CONFIRMED}
     ),
     ${EXPIRED_FACTS}`;
 

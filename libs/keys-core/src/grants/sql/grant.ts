@@ -423,6 +423,7 @@ export async function readRefusals(
 ): Promise<Refusals> {
   const rows = await sql.$queryRaw<RefusalRow[]>`
     select w.place::int as place, ${LEASE_COLUMNS},
+      case when l.pool = l.name then l.mode end as "poolKind",
       d."remainingMs" as "holdOffMs", d."isNoted" as "isHoldOffNoted",
       coalesce(c.count, 0) as "waiterCount",
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",

@@ -3,6 +3,7 @@
  * ticket that is not prolonged lapses and is passed over. A ticket's id is the lease id of the grant
  * that it will become, so that a replay of its request finds either.
  */
+import type { SlotMode } from '../../kernel/pool.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import { createCoalescer } from '../coalesce.ts';
@@ -23,6 +24,8 @@ export interface TicketRequest extends Resource {
   readonly principal: string;
   readonly idempotencyKey: string;
   readonly fingerprint?: string | undefined;
+  /** How it wants to hold a pool; undefined for a lease that one holds at a time. */
+  readonly mode?: SlotMode | undefined;
 }
 
 /** A place in line. */
@@ -50,7 +53,7 @@ export async function joinLine(
     with asked as materialized (
       select a.face ${C} as face, a.namespace ${C} as namespace, a.name ${C} as name, a.ticket_id,
         a.waiter, a.principal, lease_request_id(a.principal, a.idempotency_key) as request_id,
-        a.fingerprint, a.place
+        a.fingerprint, a.mode, a.place
       from unnest(
         ${requests.map((request) => request.face)}::text[],
         ${requests.map((request) => request.namespace)}::text[],
@@ -59,9 +62,10 @@ export async function joinLine(
         ${requests.map((request) => request.waiter)}::text[],
         ${requests.map((request) => request.principal)}::text[],
         ${requests.map((request) => request.idempotencyKey)}::text[],
-        ${requests.map((request) => request.fingerprint ?? null)}::text[]
+        ${requests.map((request) => request.fingerprint ?? null)}::text[],
+        ${requests.map((request) => request.mode ?? null)}::text[]
       ) with ordinality as a (
-        face, namespace, name, ticket_id, waiter, principal, idempotency_key, fingerprint, place
+        face, namespace, name, ticket_id, waiter, principal, idempotency_key, fingerprint, mode, place
       )
     ),
     request as (
@@ -75,9 +79,11 @@ export async function joinLine(
           and coalesce(q.fingerprint = excluded.fingerprint, true)
       returning q.lease_id
     )
-    insert into lease_waiter as w (face, namespace, name, ticket_id, waiter, principal, valid_until)
+    insert into lease_waiter as w (
+      face, namespace, name, ticket_id, waiter, principal, valid_until, mode
+    )
     select a.face, a.namespace, a.name, a.ticket_id, a.waiter, a.principal,
-      clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+      clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond', a.mode
     from asked a
     join request q on q.lease_id = a.ticket_id
     where not ${isFound(fragment`

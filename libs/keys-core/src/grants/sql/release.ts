@@ -6,6 +6,7 @@ import {
   fragment,
   isFace,
   NO_FRAGMENT,
+  SCOPE_NAME,
   type Sql,
   textArray,
 } from '../../postgres/sql.ts';
@@ -31,6 +32,11 @@ export interface Released extends Resource {
   readonly heldMs: number;
   /** The first ticket in the line for the released resource; null if nobody waits. */
   readonly nextTicketId: string | null;
+  /**
+   * What it was a slot of: then several in line may have their turn. `namespace` if the permits of all keys are
+   * limited together: then those in line for any of them may. Null for a lease that one holds at a time.
+   */
+  readonly slotOf: 'scope' | 'namespace' | null;
 }
 
 /**
@@ -60,8 +66,8 @@ export async function release(
       from asked a
       cross join lateral (
         select
-          l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.released_at, l.end_reason,
-          l.expires_at, l.tag, l.granted_at
+          l.face, l.namespace, ${SCOPE_NAME}, ${SLOT_OF}, l.lease_id, l.fencing_token, l.released_at,
+          l.end_reason, l.expires_at, l.tag, l.granted_at
         from lease l
         where l.lease_id = a.lease_id and l.principal = a.principal and l.face ${isFace(face)}
         for no key update of l ${skip}
@@ -86,7 +92,7 @@ export async function release(
       from judged j
       where l.lease_id = any(array(select k.lease_id from judged k)) and l.lease_id = j.lease_id
         and j.end_reason is null and j.outcome in ('released', 'expired')
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.end_reason, ${IS_CONFIRMED}
+      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token, l.end_reason, ${IS_CONFIRMED}
     ),
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, reason)
@@ -156,7 +162,7 @@ export async function releaseHeld(
         and l.fencing_token = a.fencing_token
         and l.released_at is null and l.end_reason is null and ${LASTS}
       returning
-        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.tag, l.granted_at,
+        l.face, l.namespace, ${SCOPE_NAME}, ${SLOT_OF}, l.lease_id, l.fencing_token, l.tag, l.granted_at,
         a.actor, a.result, a.detail, 'released' as outcome
     ),
     fact as (
@@ -185,11 +191,18 @@ function askedReleases(requests: readonly ReleaseRequest[]): Fragment {
       ) as a (lease_id, fencing_token, principal, actor, result, detail)`;
 }
 
+/** What a slot `l` is a part of; null for a lease that one holds at a time. */
+const SLOT_OF = fragment`
+          case when l.pool is not null then
+            case when starts_with(l.name, chr(31)) then 'namespace' else 'scope' end
+          end as slot_of`;
+
 /** The columns of a {@link Released}, from rows of the grants with their `outcome`. */
 function releasedColumns(j: Fragment): Fragment {
   return fragment`
       ${j}.lease_id as "leaseId", ${j}.outcome, ${j}.face, ${j}.namespace, ${j}.name, ${j}.tag,
       date_part('epoch', clock_timestamp() - ${j}.granted_at) * 1000 as "heldMs",
+      ${j}.slot_of as "slotOf",
       case when ${j}.outcome <> 'released' then null
         when ${j}.face = 'lease' then (
           select w.ticket_id from lease_waiter w

@@ -16,6 +16,7 @@ import {
   fragment,
   isFace,
   NO_FRAGMENT,
+  SCOPE_NAME,
   type Sql,
 } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
@@ -135,7 +136,7 @@ export async function renew(
       from judged j
       where l.lease_id = any(array(select k.lease_id from judged k where k.refusal = 'expired'))
         and l.lease_id = j.lease_id and j.refusal = 'expired' and j.end_reason is null
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
+      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token, ${IS_CONFIRMED}
     ),
     ${EXPIRED_FACTS}
     select ${RENEWED_COLUMNS}
@@ -266,7 +267,7 @@ export async function updateMetadata(
       set metadata = ${metadata}::jsonb
       from judged j
       where l.lease_id = j.lease_id and j.refusal is null
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.holder, l.metadata
+      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token, l.holder, l.metadata
     ),
     noted as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)

@@ -1,5 +1,5 @@
 import type { Face, Named, Resource } from '../../kernel/resource.ts';
-import type { Sql } from '../../postgres/sql.ts';
+import { SCOPE_NAME, type Sql } from '../../postgres/sql.ts';
 
 /** An operator's request for one grant. */
 interface OperatorRequest {
@@ -70,7 +70,7 @@ export async function revoke(
           stops_by = case when k.mode = 'force' and l.face = 'key' and not k.abandon then l.expires_at end
       from locked k
       where l.lease_id = k.lease_id and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.expires_at
+      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token, l.expires_at
     ),
     fact as (
       insert into lease_event (
@@ -169,7 +169,7 @@ export async function setRenewable(
       from locked k
       where l.lease_id = k.lease_id and k.renewable <> ${renewable}
         and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token
+      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token
     ),
     fact as (
       insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, reason)

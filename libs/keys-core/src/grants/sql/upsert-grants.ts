@@ -1,5 +1,5 @@
 import { UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
-import { type Fragment, fragment, TOKEN_FLOOR } from '../../postgres/sql.ts';
+import { type Fragment, fragment, NO_FRAGMENT, TOKEN_FLOOR } from '../../postgres/sql.ts';
 import { PREVIOUS_END } from './facts.ts';
 
 /** How long a new grant lasts at first, by the row that was to be inserted. */
@@ -32,6 +32,29 @@ export function freeCandidates(isFree: Fragment, where: Fragment): Fragment {
     )`;
 }
 
+/** What a statement that grants writes in its own way. */
+interface GrantedRowParts {
+  /** Further columns of the row, each after a comma, and their values in a `candidate` `c`. */
+  readonly columns: Fragment;
+  readonly values: Fragment;
+  /** The token of a row that is inserted, and of one that is there. */
+  readonly firstToken: Fragment;
+  readonly nextToken: Fragment;
+  /** What else is set in a row that is there, after a comma. */
+  readonly sets: Fragment;
+  /** The resource's name. */
+  readonly name: Fragment;
+}
+
+const ONE_HOLDER: GrantedRowParts = {
+  columns: NO_FRAGMENT,
+  values: NO_FRAGMENT,
+  firstToken: fragment`lease_next_token(${TOKEN_FLOOR})`,
+  nextToken: fragment`lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR}))`,
+  sets: NO_FRAGMENT,
+  name: fragment`l.name`,
+};
+
 /**
  * Grants the rows of the statement's `candidate`, as its `granted`. `isFree` judges a row `l` that exists.
  *
@@ -41,19 +64,19 @@ export function freeCandidates(isFree: Fragment, where: Fragment): Fragment {
  *   would be computed before the lock is waited for, and was seen to go backwards.
  * - **At home**: a row that was sealed by a move names another reservation, and nothing is granted on it.
  */
-export function upsertGrants(isFree: Fragment): Fragment {
+export function upsertGrants(isFree: Fragment, parts = ONE_HOLDER): Fragment {
   return fragment`
     granted as (
       insert into lease as l (
         face, namespace, name, lease_id, fencing_token, holder, principal, tag, comment, metadata,
         ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at,
-        home_reservation
+        home_reservation${parts.columns}
       )
       select
-        c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
+        c.face, c.namespace, c.name, c.lease_id, ${parts.firstToken}, c.holder,
         c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
         clock_timestamp(), clock_timestamp(), clock_timestamp() + c.first_ms * interval '1 millisecond',
-        c.home_reservation
+        c.home_reservation${parts.values}
       from candidate c
       order by c.face, c.namespace, c.name
       on conflict (face, namespace, name) do update set
@@ -61,7 +84,7 @@ export function upsertGrants(isFree: Fragment): Fragment {
         previous_lease_id = l.lease_id,
         previous_fencing_token = l.fencing_token,
         previous_end = ${PREVIOUS_END},
-        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
+        fencing_token = ${parts.nextToken},
         holder = excluded.holder,
         principal = excluded.principal,
         tag = excluded.tag,
@@ -78,11 +101,11 @@ export function upsertGrants(isFree: Fragment): Fragment {
         released_at = null,
         end_reason = null,
         stops_by = null,
-        home_reservation = excluded.home_reservation
+        home_reservation = excluded.home_reservation${parts.sets}
       where ${isFree}
         and (l.home_reservation is null or l.home_reservation = excluded.home_reservation)
       returning
-        l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
+        l.face, l.namespace, ${parts.name}, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,
         l.holder, l.principal, l.tag, l.comment,
         l.ttl_ms, l.renew_after_ms, l.soft_after_ms, l.hard_after_ms,
         l.previous_lease_id, l.previous_fencing_token, l.previous_end

@@ -7,7 +7,12 @@ import type { LeaseDeclaration } from '../lease-types.ts';
 export type DeclarationRequest = Pick<LeaseDeclaration, 'namespace' | 'ttlMs' | 'description'>;
 
 /** A declaration as people see it; `declaredAt` is epoch milliseconds. */
-type DeclarationRow = Omit<LeaseDeclaration, 'declaredAt'> & { readonly declaredAt: number };
+type DeclarationRow = Omit<LeaseDeclaration, 'declaredAt' | 'permits'> & {
+  readonly declaredAt: number;
+  readonly perKey: number | null;
+  readonly total: number | null;
+  readonly permitsBy: string | null;
+};
 
 /**
  * Records declarations; the last declarer of a namespace is the one that is shown. Rows are written in
@@ -60,6 +65,7 @@ export async function readDeclarations(
   return sql.$queryRaw<DeclarationRow[]>`
     select d.namespace, d.ttl_ms as "ttlMs", d.description, d.declared_by as "declaredBy",
       extract(epoch from d.declared_at)::float8 * 1000 as "declaredAt",
+      d.permits_per_key as "perKey", d.permits_total as total, d.permits_by as "permitsBy",
       (
         select count(*)::int from lease l
         where l.face = 'lease' and l.namespace = d.namespace

@@ -48,8 +48,15 @@ export function withinLimits(
   return fragment`(${joinFragments(any, ' or ')})`;
 }
 
-const HELD_BACK = fragment`(l.stops_by is not null and l.stops_by > clock_timestamp())`;
+/** Held back for a time: the own row of a pool is so without end, and nobody waits for that. */
+const HELD_BACK = fragment`(
+  l.stops_by is not null and l.stops_by > clock_timestamp() and l.stops_by < 'infinity'
+)`;
+
 const UNEXPIRED = fragment`lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
+
+/** Whether a row is shown in lists: of a pool each holder is, and neither its own row nor a slot that is free. */
+export const IS_SHOWN = fragment`(l.pool is null or (l.pool <> l.name and l.end_reason is null))`;
 
 /** `phaseOf` in SQL; a test keeps the two the same. */
 export const PHASE_CONDITIONS: Record<Phase, Fragment> = {

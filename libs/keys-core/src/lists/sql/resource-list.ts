@@ -17,6 +17,7 @@ import type { Count, FilterOf, GrantListInput } from '../../kernel/face-types.ts
 import type { TerminationReason } from '../../kernel/backends.ts';
 import type { LeaseRow } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
+import type { SlotMode } from '../../kernel/pool.ts';
 import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
 import { boundedCount } from '../../postgres/paging.ts';
 import {
@@ -31,6 +32,7 @@ import {
 import {
   endedWithin,
   IS_CONDITIONS,
+  IS_SHOWN,
   type LeaseOrder,
   orderOf,
   PHASE_CONDITIONS,
@@ -143,7 +145,7 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
 /** What the primary key may find by itself. */
 function rangeOf(filter: ResourceFilter): Fragment {
   const { namespace, includeChildren, name, prefix, livesIn } = filter;
-  const conditions = [withinLimits(filter.namespaces)];
+  const conditions = [withinLimits(filter.namespaces), IS_SHOWN];
   if (filter.withoutOwn === true) {
     conditions.push(fragment`l.namespace <> ${RESERVED_NAMESPACE} ${C}`);
   }
@@ -157,7 +159,7 @@ function rangeOf(filter: ResourceFilter): Fragment {
       includeChildren ? withinNamespace(namespace) : fragment`l.namespace = ${namespace} ${C}`,
     );
     // Elsewhere a name does not show where its row is, so only a condition on the rows uses it.
-    if (!includeChildren) conditions.push(nameConditionOf(name, prefix));
+    if (!includeChildren) conditions.push(nameRangeOf(name, prefix));
   }
   return joinFragments(conditions, ' and ');
 }
@@ -204,9 +206,17 @@ async function rareNames(
 
 function nameConditionOf(name: string | undefined, prefix: string | undefined): Fragment {
   const conditions = [fragment`true`];
-  if (name !== undefined) conditions.push(fragment`l.name = ${name} ${C}`);
+  if (name !== undefined) {
+    conditions.push(fragment`(l.name = ${name} ${C} or l.pool = ${name} ${C})`);
+  }
   if (prefix !== undefined) conditions.push(fragment`starts_with(l.name, ${prefix})`);
   return joinFragments(conditions, ' and ');
+}
+
+/** The same by the primary key: between a name and the same with a space are only the slots of its pool. */
+function nameRangeOf(name: string | undefined, prefix: string | undefined): Fragment {
+  if (name === undefined) return nameConditionOf(name, prefix);
+  return fragment`l.name >= ${name} ${C} and l.name < ${`${name} `} ${C} and ${nameConditionOf(name, prefix)}`;
 }
 
 function cutOf(from: Fragment, order: LeaseOrder): Fragment {
@@ -231,7 +241,7 @@ async function pageOfRows<Row>(
     select ${LEASE_COLUMNS}, ${shown.columns},
       (
         select count(*)::int from lease_waiter w
-        where w.face = l.face and w.namespace = l.namespace and w.name = l.name
+        where w.face = l.face and w.namespace = l.namespace and w.name = coalesce(l.pool, l.name)
           and w.valid_until > clock_timestamp()
       ) as waiters
     from (${shown.narrow?.(cut) ?? cut}) l
@@ -293,6 +303,9 @@ export async function listKeys(
 export interface ListedLease extends LeaseRow {
   readonly metadata: unknown;
   readonly waiters: number;
+  /** The scope that it is a slot of, and how it is held; null for a lease that one holds at a time. */
+  readonly pool: string | null;
+  readonly mode: SlotMode | null;
   /** False for the row after a page that its bytes ended: it lacks metadata, and begins the next page. */
   readonly isOnPage: boolean;
 }
@@ -314,7 +327,8 @@ function shownIn(order: LeaseOrder): ResourceColumns {
     coalesce(sum(${bytes}) over (order by ${orderOf(order)} rows between unbounded preceding and ${end}), 0)`;
   const isOnPage = fragment`l.bytes_before < ${METADATA_BYTES_MAX}::int`;
   return {
-    columns: fragment`case when ${isOnPage} then l.metadata end as metadata, ${isOnPage} as "isOnPage"`,
+    columns: fragment`case when ${isOnPage} then l.metadata end as metadata, ${isOnPage} as "isOnPage",
+      l.pool, l.mode`,
     joins: NO_FRAGMENT,
     narrow: (cut) => fragment`
       select l.*
@@ -402,7 +416,7 @@ export async function countByNamespace(
         0 as waiters
       from lease l
       where l.face = ${face} ${C} and ${withinNamespace(namespace)} and ${withinLimits(namespaces)}
-        and ${asked(fragment`l.namespace`)}
+        and ${asked(fragment`l.namespace`)} and ${IS_SHOWN}
       group by l.namespace
       union all
       select w.namespace, 0, 0, 0, 0, count(*)

@@ -101,7 +101,9 @@ const PARTS: Record<Walk, WalkParts> = {
       from lease l
       where (l.face, l.namespace, l.name) > (coalesce(p.place[1], ''), coalesce(p.place[2], ''), coalesce(p.place[3], ''))
       order by l.face, l.namespace, l.name`,
-    act: adding(fragment`select v.kind, v.namespace, v.name from page v`),
+    // Slots of pools have names of their own, which nobody looks for.
+    act: adding(fragment`
+      select v.kind, v.namespace, v.name from page v where strpos(v.name, chr(31)) = 0`),
   },
   backends: {
     page: fragment`

@@ -13,7 +13,14 @@ import {
   withinLimits,
   withinNamespace,
 } from '../../lists/index.ts';
-import { C, type Fragment, fragment, joinFragments, type Sql } from '../../postgres/sql.ts';
+import {
+  C,
+  type Fragment,
+  fragment,
+  joinFragments,
+  SCOPE_NAME,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 /** What found it, where that is not its name. */
 export type FoundBy = 'lease_id' | 'ticket' | 'token' | 'holder' | 'backend_id' | 'address';
@@ -316,7 +323,7 @@ export async function findIds(sql: Sql<'reads'>, asked: IdsAsked): Promise<Found
         limit ${limit}
       )
     )
-    select l.face as kind, l.namespace, l.name, l.lease_id::text as id, l.holder as detail,
+    select l.face as kind, l.namespace, ${SCOPE_NAME}, l.lease_id::text as id, l.holder as detail,
       null as "keyName", l.by,
       case
         when ${PHASE_CONDITIONS.held} then 'held'

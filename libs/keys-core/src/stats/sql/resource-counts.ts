@@ -57,7 +57,7 @@ export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, R
           where l.end_reason is null and l.released_at is null and l.renewable and l.expires_at > c.now
         ) as held,
         count(*) filter (
-          where l.stops_by > c.now or (
+          where (l.stops_by > c.now and l.stops_by < 'infinity') or (
             l.end_reason is null and l.released_at is null and not l.renewable and l.expires_at > c.now
           )
         ) as expiring,
@@ -68,7 +68,7 @@ export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, R
           where l.end_reason is null and l.released_at is null and l.expires_at <= c.now
         ) as oldest,
         (array_agg(l.lease_id) filter (
-          where l.stops_by > c.now or (
+          where (l.stops_by > c.now and l.stops_by < 'infinity') or (
             l.end_reason is null and l.released_at is null and not l.renewable and l.expires_at > c.now
           )
         )) as expiring_ids

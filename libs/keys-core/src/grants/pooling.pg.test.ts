@@ -1,0 +1,273 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import type { Grant, GrantRequest } from '../kernel/lease.ts';
+import { compareFencingTokens } from '../kernel/lease.ts';
+import {
+  age,
+  aRequest,
+  eventsOf,
+  granted,
+  type Kernel,
+  openKernel,
+  releaseOf,
+  renewalOf,
+} from '../testing/kernel-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
+
+const permit = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'permit', ...change });
+const shared = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'shared', ...change });
+
+async function outcomes(kernel: Kernel, requests: readonly GrantRequest[]): Promise<string[]> {
+  const answers = await Promise.all(requests.map((request) => kernel.leases.grant(request)));
+  return answers.map(({ outcome }) => outcome).sort();
+}
+
+describe('permits', () => {
+  test('as many callers hold a scope at once as there are permits, and one more is refused with who holds it', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 3 });
+
+    const first = await outcomes(kernel, [permit(), permit(), permit()]);
+    const fourth = await kernel.leases.grant(permit());
+
+    expect(first).toEqual(['granted', 'granted', 'granted']);
+    expect(fourth).toMatchObject({
+      outcome: 'held',
+      by: { holder: 'alice' },
+      pool: { kind: 'permit', used: 3, permits: 3, total: null },
+    });
+    expect(fourth.outcome === 'held' && fourth.pool?.holders).toHaveLength(3);
+  });
+
+  test('callers that ask at the same moment get no more than there are', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+
+    const asked = Array.from({ length: 7 }, () => permit());
+
+    expect(await outcomes(kernel, asked)).toEqual([
+      'granted',
+      'granted',
+      'held',
+      'held',
+      'held',
+      'held',
+      'held',
+    ]);
+  });
+
+  test('each holder renews and releases its own, and what one releases is free for the next', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const one = await granted(kernel, { mode: 'permit' });
+    const two = await granted(kernel, { mode: 'permit' });
+
+    const renewed = await kernel.leases.renew('lease', renewalOf(one));
+    const released = await kernel.leases.release('lease', releaseOf(two));
+    const next = await kernel.leases.grant(permit());
+    const late = await kernel.leases.renew('lease', renewalOf(two));
+
+    expect([renewed.outcome, released, next.outcome, late]).toMatchObject([
+      'renewed',
+      'released',
+      'granted',
+      { outcome: 'refused', reason: 'released' },
+    ]);
+  });
+
+  test('a fencing token is larger than all before it for the scope, whichever permit it is for', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 3 });
+    const tokens: string[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      const held: Grant[] = [];
+      for (let each = 0; each < 3; each += 1) held.push(await granted(kernel, { mode: 'permit' }));
+      tokens.push(...held.map(({ fencingToken }) => fencingToken));
+      for (const grant of held.reverse()) await kernel.leases.release('lease', releaseOf(grant));
+    }
+
+    const sorted = tokens.toSorted(compareFencingTokens);
+
+    expect(tokens).toEqual(sorted);
+    expect(new Set(tokens).size).toBe(9);
+  });
+
+  test('a permit that has run out is taken over, with its one event under the name of the scope', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 1 });
+    const old = await granted(kernel, { mode: 'permit' });
+    await age(kernel, old.leaseId, 61_000);
+
+    const next = await granted(kernel, { mode: 'permit' });
+
+    expect(await eventsOf(kernel, 'thing')).toEqual([
+      `granted ${old.fencingToken}`,
+      `expired ${old.fencingToken}`,
+      `granted ${next.fencingToken}`,
+    ]);
+  });
+
+  test('with fewer permits than holders nobody is stopped, and nobody is admitted until there is room', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 3 });
+    const held = [];
+    for (let each = 0; each < 3; each += 1) held.push(await granted(kernel, { mode: 'permit' }));
+    await declarePermits(kernel, { perKey: 1 });
+    const [one, two, three] = held as [Grant, Grant, Grant];
+
+    const renewed = await kernel.leases.renew('lease', renewalOf(three));
+    await kernel.leases.release('lease', releaseOf(one));
+    const whileTwo = await kernel.leases.grant(permit());
+    await kernel.leases.release('lease', releaseOf(two));
+    const whileOne = await kernel.leases.grant(permit());
+    await kernel.leases.release('lease', releaseOf(three));
+    const whenFree = await outcomes(kernel, [permit(), permit()]);
+
+    expect([renewed.outcome, whileTwo.outcome, whileOne.outcome, whenFree]).toEqual([
+      'renewed',
+      'held',
+      'held',
+      ['granted', 'held'],
+    ]);
+  });
+
+  test('the limit of all keys together holds beside that of each key', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 3 });
+    const of = (name: string): GrantRequest => permit({ name });
+
+    const first = await outcomes(kernel, [of('a'), of('a'), of('a'), of('b')]);
+    const more = await outcomes(kernel, [of('b'), of('c')]);
+    const refused = await kernel.leases.grant(of('c'));
+
+    expect([first, more]).toEqual([
+      ['granted', 'granted', 'granted', 'held'],
+      ['held', 'held'],
+    ]);
+    expect(refused).toMatchObject({
+      pool: { used: 0, permits: 2, total: { used: 3, permits: 3 } },
+    });
+  });
+
+  test('an ordinary request for a scope with permits takes one of them', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    await granted(kernel, { mode: 'permit' });
+
+    expect(await outcomes(kernel, [aRequest(), aRequest()])).toEqual(['granted', 'held']);
+  });
+
+  test('while one holds the scope in the ordinary way no permit is granted, and after it all are', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const alone = await granted(kernel);
+
+    const during = await kernel.leases.grant(permit());
+    await kernel.leases.release('lease', releaseOf(alone));
+    const after = await kernel.leases.grant(permit());
+
+    expect([during.outcome, after.outcome]).toEqual(['held', 'granted']);
+  });
+
+  test('a permit of a namespace for which no number is declared is refused with that', async () => {
+    const kernel = await openKernel();
+
+    const asked = kernel.leases.grant(permit({ namespace: 'undeclared' }));
+
+    await expect(asked).rejects.toMatchObject({ code: 'lease.permits_not_declared' });
+  });
+
+  test('a request with an idempotency key that was used is not granted another permit', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 3 });
+    const request = { idempotencyKey: randomUUID(), fingerprint: 'f' };
+    await kernel.leases.grant(permit(request));
+
+    const again = await kernel.leases.grant(permit(request));
+
+    expect(again.outcome).toBe('recorded');
+  });
+
+  test('a permit whose row is locked counts as held, although it has run out', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 1 });
+    const old = await granted(kernel, { mode: 'permit' });
+    await age(kernel, old.leaseId, 61_000);
+
+    const during = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
+      return kernel.leases.grant(permit()).catch((error: unknown) => error);
+    });
+    const after = await kernel.leases.grant(permit());
+
+    expect(during).not.toMatchObject({ outcome: 'granted' });
+    expect(after.outcome).toBe('granted');
+  });
+});
+
+describe('shared and exclusive', () => {
+  test('many share a scope; one that wants it alone is refused until all have left, and then nobody shares it', async () => {
+    const kernel = await openKernel();
+    const one = await granted(kernel, { mode: 'shared' });
+    const two = await granted(kernel, { mode: 'shared' });
+
+    const during = await kernel.leases.grant(aRequest());
+    await kernel.leases.release('lease', releaseOf(one));
+    const stillShared = await kernel.leases.grant(aRequest());
+    await kernel.leases.release('lease', releaseOf(two));
+    const alone = await granted(kernel);
+    const beside = await outcomes(kernel, [shared(), aRequest()]);
+
+    expect([during.outcome, stillShared.outcome, beside]).toEqual([
+      'held',
+      'held',
+      ['held', 'held'],
+    ]);
+    expect(compareFencingTokens(alone.fencingToken, two.fencingToken)).toBe(1);
+  });
+
+  test('a lease that one holds in the ordinary way is not shared with anybody', async () => {
+    const kernel = await openKernel();
+    const alone = await granted(kernel);
+
+    const during = await kernel.leases.grant(shared());
+    await kernel.leases.release('lease', releaseOf(alone));
+    const after = await outcomes(kernel, [shared(), shared()]);
+
+    expect([during.outcome, after]).toEqual(['held', ['granted', 'granted']]);
+  });
+
+  test('the first shared grant after one that ran out ends that one, with its one event and its callback', async () => {
+    const kernel = await openKernel();
+    const old = await granted(kernel);
+    await age(kernel, old.leaseId, 61_000);
+
+    const next = await granted(kernel, { mode: 'shared' });
+    const owed = await kernel.store.general.$queryRaw`select name from lease_reap`;
+
+    expect(await eventsOf(kernel, 'thing')).toEqual([
+      `granted ${old.fencingToken}`,
+      `expired ${old.fencingToken}`,
+      `granted ${next.fencingToken}`,
+    ]);
+    expect(owed).toEqual([{ name: 'thing' }]);
+  });
+
+  test('a scope with permits is not shared, and one that is shared has no permits', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    await granted(kernel, { mode: 'permit', name: 'a' });
+    await granted(kernel, { mode: 'shared', name: 'b' });
+
+    const failures = await Promise.all(
+      [shared({ name: 'a' }), permit({ name: 'b' })].map((request) =>
+        kernel.leases.grant(request).catch((error: unknown) => error),
+      ),
+    );
+
+    expect(failures).toMatchObject([
+      { code: 'request.invalid', details: { field: 'mode' } },
+      { code: 'request.invalid', details: { field: 'mode' } },
+    ]);
+  });
+});

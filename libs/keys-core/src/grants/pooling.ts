@@ -1,0 +1,280 @@
+/** What becomes of requests for slots of pools: granted, refused with the reason, or tried again. */
+import { LeaseError } from '../kernel/errors.ts';
+import type { GrantOutcome, GrantRequest } from '../kernel/lease.ts';
+import { poolKindOf, type PoolUse, type SlotMode } from '../kernel/pool.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
+import { type KernelStore, timed } from '../postgres/kernel-store.ts';
+import type { Sql } from '../postgres/sql.ts';
+import { createCoalescer } from './coalesce.ts';
+import {
+  countRefusal,
+  type FoundRefusal,
+  grantedOutcome,
+  grantPlainWithin,
+  isOwnRow,
+  lookAtRefusals,
+  prepareGrants,
+  refusedOutcome,
+  watchClock,
+} from './granting.ts';
+import { guardNow, readClock } from './sql/guard.ts';
+import {
+  grantSlots,
+  type MetPool,
+  openPools,
+  poolsOf,
+  readPools,
+  type SlotRequest,
+} from './sql/pools.ts';
+import { keyText } from './sql/requests.ts';
+
+/** How often a statement is sent while other controllers grant of the same pool at the same moment. */
+const TRIES_MAX = 10;
+/** In a transaction the first try may find that the pool does not exist. */
+const TRIES_WITHIN_MAX = 2;
+const REQUESTS_PER_STATEMENT_MAX = 200;
+/** One at a time: two would only find that the other one has granted of the same pool. */
+const GRANTS_IN_FLIGHT_MAX = 1;
+const READS_IN_FLIGHT_MAX = 2;
+const QUEUE_MAX = 50_000;
+
+/** Whether a request asks for a slot of a pool. */
+export function isForSlot(request: GrantRequest): request is SlotRequest {
+  return request.mode !== undefined;
+}
+
+/** Asks for a slot instead, where an ordinary request has met a pool. */
+export function inPool<Outcome extends GrantOutcome | undefined>(
+  request: GrantRequest,
+  outcome: Outcome,
+  ask: (slot: SlotRequest) => Promise<Outcome>,
+): Outcome | Promise<Outcome> {
+  if (outcome?.outcome !== 'held' || !isOwnRow(outcome.by)) return outcome;
+  return ask({ ...request, mode: outcome.by.poolKind === 'permit' ? 'permit' : 'exclusive' });
+}
+
+export interface Pools {
+  /**
+   * Grants a slot, or reports who holds the pool.
+   * @throws {LeaseError} as `LeaseStore.grant`; `lease.permits_not_declared`; `request.invalid` for a mode that the
+   * pool does not have.
+   */
+  grant(request: SlotRequest, signal?: AbortSignal): Promise<GrantOutcome>;
+  /** Why a slot would not be granted now; undefined when it may be. @throws as {@link grant}. */
+  refusal(request: SlotRequest, signal?: AbortSignal): Promise<GrantOutcome | undefined>;
+}
+
+export function createPools(store: KernelStore): Pools {
+  const common = {
+    batchSizeMax: REQUESTS_PER_STATEMENT_MAX,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  };
+  const grants = createCoalescer<SlotRequest, GrantOutcome>({
+    ...common,
+    run: (requests) => grantBatch(store, requests),
+    keysOf: ({ leaseId, principal, idempotencyKey }) =>
+      idempotencyKey === undefined ? [leaseId] : [leaseId, keyText({ principal, idempotencyKey })],
+    inFlightMax: GRANTS_IN_FLIGHT_MAX,
+    onBatch: (size) => store.observer.batch('grant', size),
+  });
+  const reads = createCoalescer<SlotRequest, Verdict>({
+    ...common,
+    run: async (requests) => {
+      const verdicts = await judge(store, store.transitions, requests);
+      return requests.map(({ leaseId }) => verdicts.get(leaseId) ?? AGAIN);
+    },
+    inFlightMax: READS_IN_FLIGHT_MAX,
+  });
+  return {
+    grant: (request, signal) => grants.submit(request, signal),
+    async refusal(request, signal) {
+      const verdict = await reads.submit(request, signal);
+      if (verdict instanceof LeaseError) throw verdict;
+      return verdict.outcome === 'again' ? undefined : countRefusal(store, request, verdict);
+    },
+  };
+}
+
+/**
+ * One grant in a transaction of the caller's, of a slot or of a lease that one holds at a time.
+ * @see grantPlainWithin
+ */
+export async function grantWithin(
+  store: KernelStore,
+  tx: Sql<'guests'>,
+  request: GrantRequest,
+): Promise<GrantOutcome | undefined> {
+  if (isForSlot(request)) return grantSlotWithin(store, tx, request);
+  const outcome = await grantPlainWithin(store, tx, request);
+  return inPool(request, outcome, (slot) => grantSlotWithin(store, tx, slot));
+}
+
+/** The own row of the pool stays locked until the caller's transaction ends: others wait, or try again. */
+async function grantSlotWithin(
+  store: KernelStore,
+  tx: Sql<'guests'>,
+  request: SlotRequest,
+): Promise<GrantOutcome | undefined> {
+  await readClock(store, tx);
+  const answers = new Map<string, Answer>();
+  for (let tries = 0; tries < TRIES_WITHIN_MAX && answers.size === 0; tries += 1) {
+    await grantOnce(store, tx, [request], answers);
+  }
+  return answers.get(request.leaseId)?.();
+}
+
+/** Why a request was not granted; `again`: nothing is in its way now. */
+type Verdict = GrantOutcome | typeof AGAIN | LeaseError;
+
+const AGAIN = { outcome: 'again' } as const;
+
+type Answer = () => GrantOutcome | Promise<GrantOutcome>;
+
+async function grantBatch(
+  store: KernelStore,
+  requests: readonly SlotRequest[],
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  await prepareGrants(store, requests);
+  const answers = new Map<string, Answer>();
+  let open = requests;
+  for (let tries = 0; tries < TRIES_MAX && open.length > 0; tries += 1) {
+    try {
+      await grantOnce(store, store.transitions, open, answers);
+    } catch (error) {
+      // Only a batch of which nothing is decided may fail as a whole, and be sent again.
+      if (answers.size === 0) throw error;
+      const failure = error instanceof Error ? error : new Error(String(error));
+      for (const { leaseId } of open) {
+        if (!answers.has(leaseId)) answers.set(leaseId, () => Promise.reject(failure));
+      }
+    }
+    open = open.filter(({ leaseId }) => !answers.has(leaseId));
+  }
+  return requests.map(
+    ({ leaseId }) => answers.get(leaseId)?.() ?? Promise.reject(new LeaseError('grant.contended')),
+  );
+}
+
+/** Sends the statement once, and finds what became of each request; of some it may not be known yet. */
+async function grantOnce(
+  store: KernelStore,
+  sql: Sql<'guests' | 'transitions'>,
+  requests: readonly SlotRequest[],
+  answers: Map<string, Answer>,
+): Promise<void> {
+  const sentAtMs = store.clock.nowMs();
+  const { grants, seen } = await timed(store, 'grant', () =>
+    grantSlots(sql, requests, guardNow(store)),
+  ).catch((error: unknown) => {
+    if (databaseFailureOf(error) !== 'lost') throw error;
+    throw new LeaseError('request.outcome_unknown', undefined, { cause: error });
+  });
+  store.witness.saw(seen);
+  watchClock(store, grants.values(), sentAtMs);
+  for (const request of requests) {
+    const own = grants.get(request.leaseId);
+    if (own !== undefined) answers.set(request.leaseId, () => grantedOutcome(store, request, own));
+  }
+  const refused = requests.filter(({ leaseId }) => !grants.has(leaseId));
+  if (refused.length === 0) return;
+  const verdicts = await judge(store, sql, refused);
+  for (const request of refused) {
+    const verdict = verdicts.get(request.leaseId) ?? AGAIN;
+    if (verdict instanceof LeaseError) {
+      answers.set(request.leaseId, () => Promise.reject(verdict));
+    } else if (verdict.outcome !== 'again') {
+      answers.set(request.leaseId, () => countRefusal(store, request, verdict));
+    }
+  }
+}
+
+/** Why each was refused, by lease id. Makes pools that do not exist yet and whose scope nobody holds. */
+async function judge(
+  store: KernelStore,
+  sql: Sql<'guests' | 'transitions'>,
+  requests: readonly SlotRequest[],
+): Promise<Map<string, Verdict>> {
+  const refusals = await lookAtRefusals(store, sql, requests);
+  const pools = await readPools(sql, requests, guardNow(store));
+  const missing: ReturnType<typeof poolsOf> = [];
+  const verdicts = new Map<string, Verdict>();
+  for (const [index, request] of requests.entries()) {
+    const pool = pools.get(request.leaseId);
+    const refusal = refusals[index];
+    if (pool === undefined || refusal === undefined) continue;
+    const verdict = verdictOf(store, request, { pool, refusal });
+    if (verdict !== undefined) verdicts.set(request.leaseId, verdict);
+    else missing.push(...poolsOf(request, pool));
+  }
+  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
+  return verdicts;
+}
+
+interface Met {
+  readonly pool: MetPool;
+  readonly refusal: FoundRefusal;
+}
+
+/** @returns undefined when the pool does not exist yet, and nobody holds its scope. */
+function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict | undefined {
+  const { pool, refusal } = met;
+  const { row, isRecorded } = refusal;
+  if (isRecorded) return { outcome: 'recorded' };
+  const kind = poolKindOf(request.mode);
+  if (kind === 'permit' && pool.perKey === null) {
+    return new LeaseError('lease.permits_not_declared');
+  }
+  // Held in the ordinary way: the pool begins when that is over.
+  if (row === undefined || !isOwnRow(row)) return refusedOutcome(store, refusal);
+  if (row.poolKind !== kind) return otherKind(request.mode);
+  if (!pool.isOpen) return undefined;
+  return pool.isEntitled ? AGAIN : inTheWay(store, request, met);
+}
+
+/** The holders or those in line that keep a request from its turn. */
+function inTheWay(store: KernelStore, request: SlotRequest, { pool, refusal }: Met): Verdict {
+  const { by } = pool;
+  const { head, waiterCount } = refusal;
+  if (by !== undefined && (head === undefined || isFull(request, pool))) {
+    const doubtMs = by.asOf < by.expiresAt ? 0 : store.clockWatch.doubtMs(by);
+    const use = useOf(poolKindOf(request.mode), pool);
+    return { outcome: 'held', by, waiterCount, doubtMs, pool: use };
+  }
+  return head === undefined ? AGAIN : { outcome: 'queued', head, waiterCount };
+}
+
+/** Whether the holders are in the way of a request, and not only those who wait. */
+function isFull({ mode }: SlotRequest, pool: MetPool): boolean {
+  switch (mode) {
+    case 'permit':
+      return (
+        pool.usedOfKey >= (pool.perKey ?? 0) ||
+        (pool.total !== null && pool.usedOfAll >= pool.total)
+      );
+    case 'shared':
+      return pool.exclusiveCount > 0;
+    case 'exclusive':
+      return pool.usedOfKey > 0;
+  }
+}
+
+function useOf(kind: PoolUse['kind'], pool: MetPool): PoolUse {
+  const { perKey, total, usedOfKey, usedOfAll, holders } = pool;
+  const isShared = kind === 'shared';
+  return {
+    kind,
+    used: usedOfKey,
+    permits: isShared ? null : perKey,
+    total: isShared || total === null ? null : { used: usedOfAll, permits: total },
+    holders,
+  };
+}
+
+function otherKind(mode: SlotMode): LeaseError {
+  const message =
+    mode === 'permit'
+      ? 'mode must be shared or exclusive: the lease has been held by several who share it'
+      : 'mode must be permit: the lease has a number of permits';
+  return new LeaseError('request.invalid', message, { details: { field: 'mode' } });
+}

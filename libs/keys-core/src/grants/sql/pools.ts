@@ -1,0 +1,535 @@
+/**
+ * Grants of pools: scopes that several callers hold at once (ADR 53).
+ *
+ * A pool has an own row, in place of the row of a lease that one holds at a time. It is never granted:
+ * `stops_by` holds it back without end, for every other statement and for older versions. Its fencing token
+ * is the largest of the pool. Each holder has a row of its own, a *slot*, with all that a lease has; what
+ * goes by lease id, such as renewals and releases, need not know of pools. A slot that is free is used again.
+ *
+ * The slots of a scope are named by the scope and a number. Where all keys of a namespace have a
+ * limit together, the slots are those of the namespace, whose own row then decides, and each key's own row
+ * only keeps the key from being granted in the ordinary way.
+ */
+import type { GrantRequest, LeaseRow } from '../../kernel/lease.ts';
+import { LIMITS } from '../../kernel/limits.ts';
+import { poolKindOf, type PoolHolder, type PoolKind, type SlotMode } from '../../kernel/pool.ts';
+import type { Named } from '../../kernel/resource.ts';
+import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
+import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
+import {
+  arrayText,
+  C,
+  type Fragment,
+  fragment,
+  isFound,
+  LEASE_COLUMNS,
+  SCOPE_NAME,
+  type Sql,
+  textArray,
+  TOKEN_FLOOR,
+} from '../../postgres/sql.ts';
+import {
+  EXPIRED_CALLBACKS,
+  EXPIRED_FACTS,
+  expiredReason,
+  grantDetail,
+  IS_CONFIRMED,
+  PREVIOUS_END,
+} from './facts.ts';
+import {
+  type Granted,
+  grantedColumns,
+  type GrantedRow,
+  grantsOf,
+  IS_USED,
+  wantedRows,
+} from './grant-rows.ts';
+import { upsertGrants } from './upsert-grants.ts';
+
+/** A request for a slot. */
+export type SlotRequest = GrantRequest & { readonly mode: SlotMode };
+
+/** No name that users choose has this character. Alone it is the name of a namespace's own row. */
+const MARK = fragment`chr(31)`;
+export const MARK_TEXT = '\u001F';
+
+/** How many holders a refusal names. */
+const HOLDERS_SHOWN_MAX = 10;
+
+const SLOTS = {
+  columns: fragment`, pool, mode`,
+  values: fragment`, c.scope, c.mode`,
+  // The own row, which is locked, has the larger tokens of the pool.
+  firstToken: fragment`c.fencing_token`,
+  nextToken: fragment`excluded.fencing_token`,
+  sets: fragment`, pool = excluded.pool, mode = excluded.mode`,
+  name: fragment`${SCOPE_NAME}, l.mode`,
+};
+
+/**
+ * Grants each request that has its turn and for which there is room, of any pools.
+ *
+ * - **One grant of a pool at a time**: everything hangs on the lock of the pool's own row, and on its token
+ *   being the one of the statement's snapshot: then that snapshot has every grant of the pool. If another
+ *   statement has granted meanwhile, this one grants nothing of the pool and is to be sent again.
+ * - **Never too many**: a slot counts as free if it was ended by somebody, or if it has run out and could be
+ *   locked and judged again: a renewal may be under way. One that is locked counts as held.
+ * - **In line**: see {@link judgedRows}. A ticket is locked as in `grant`.
+ * - **Tokens** of the pool grow by its own row, which the statement writes.
+ * - **Order of locking**: tickets, own rows, slots; each by name.
+ * - **Index**: the primary keys of `lease`, `lease_request`, `lease_declaration`, `lease_waiter_resource_idx`.
+ * - **A request without a row in the answer** was not granted: {@link readPools} tells why.
+ */
+export async function grantSlots(
+  sql: Sql<'guests' | 'transitions'>,
+  requests: readonly SlotRequest[],
+  guard: GrantGuard,
+): Promise<Granted> {
+  const rows = await sql.$queryRaw<GrantedRow[]>`
+    with ${judgedRows(requests, guard, 'lock')},
+    advanced as (
+      update lease l
+      set fencing_token =
+          lease_next_token(greatest(l.fencing_token, e.largest, ${TOKEN_FLOOR})) + e.count - 1
+      from (
+        select e.namespace, e.head, count(*) as count, max(u.largest) as largest
+        from entitled e
+        left join used u on u.namespace = e.namespace and u.head = e.head
+        group by e.namespace, e.head
+      ) e
+      where l.face = 'lease' and l.namespace = e.namespace and l.name = e.head
+      returning l.namespace, l.name as head, l.fencing_token - e.count as before
+    ),
+    candidate as materialized (
+      select e.lease_id, e.face, e.namespace, e.name as scope, e.mode, e.holder, e.principal, e.tag,
+        e.comment, e.metadata, e.ttl_ms, e.first_ms, e.renew_after_ms, e.soft_after_ms,
+        e.hard_after_ms, e.home_reservation, a.before + e.turn as fencing_token,
+        coalesce(f.name, o.prefix || (coalesce(u.last_number, 0) + e.turn - coalesce(u.free, 0)))
+          ${C} as name,
+        f.previous_lease_id, f.previous_fencing_token, f.previous_scope, f.is_confirmed
+      from entitled e
+      join advanced a on a.namespace = e.namespace and a.head = e.head
+      join own o on o.namespace = e.namespace and o.head = e.head
+      left join used u on u.namespace = e.namespace and u.head = e.head
+      left join (
+        select s.namespace, s.head, s.name, s.is_confirmed, s.lease_id as previous_lease_id,
+          s.fencing_token as previous_fencing_token, s.scope as previous_scope,
+          row_number() over (partition by s.namespace, s.head order by s.number) as turn
+        from slot s
+        where s.is_free
+      ) f on f.namespace = e.namespace and f.head = e.head and f.turn = e.turn
+    ),
+    ${upsertGrants(isTakable(guard.belief), SLOTS)},
+    -- The one event of each grant that has run out and whose slot was taken.
+    expired as (
+      select g.face, g.namespace, c.previous_scope as name, c.previous_lease_id as lease_id,
+        c.previous_fencing_token as fencing_token, c.is_confirmed
+      from granted g
+      join candidate c on c.lease_id = g.lease_id
+      where g.previous_end in ('lapsed', 'unconfirmed')
+    ),
+    fact as (
+      insert into lease_event (
+        face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
+      )
+      select f.face, f.namespace, f.name, f.lease_id, f.fencing_token, f.kind, f.actor, f.reason, f.detail
+      from (
+        select 0 as step, x.face, x.namespace, x.name, x.lease_id, x.fencing_token, 'expired' as kind,
+          'leasehold' as actor, ${expiredReason(fragment`x.is_confirmed`)} as reason,
+          null::jsonb as detail
+        from expired x
+        union all
+        select 1, g.face, g.namespace, g.name, g.lease_id, g.fencing_token, 'granted', w.actor, null,
+          ${grantDetail(fragment`w`)} || jsonb_build_object('mode', g.mode)
+        from granted g
+        join wanted w on w.lease_id = g.lease_id
+      ) f
+      order by f.step, f.fencing_token
+    ),
+    ${EXPIRED_CALLBACKS},
+    left_line as (
+      delete from lease_waiter t
+      where t.ticket_id = any(array(select g.lease_id from granted g))
+    ),
+    request as (
+      insert into lease_request (id, lease_id, face, fingerprint)
+      select w.request_id, g.lease_id, w.face, w.fingerprint
+      from granted g
+      join wanted w on w.lease_id = g.lease_id
+      where w.request_id is not null and not w.is_queued
+      order by w.request_id
+    )
+    select ${grantedColumns(fragment`null::timestamptz`)}
+    from (
+      select g.lease_id, g.fencing_token, g.granted_at, g.expires_at,
+        null::uuid as previous_lease_id, null::bigint as previous_fencing_token,
+        null::text as previous_end
+      from granted g
+    ) g`;
+  return grantsOf(rows, requests);
+}
+
+/** What a request for a slot meets. */
+export interface MetPool {
+  /** Whether the pool exists: see {@link openPools}. */
+  readonly isOpen: boolean;
+  /** Whether it has its turn, and there is room. */
+  readonly isEntitled: boolean;
+  /** How many may hold one key, and all keys together; null where nothing is declared, or no total. */
+  readonly perKey: number | null;
+  readonly total: number | null;
+  /** How many hold the scope, any scope of the pool, and the scope alone. */
+  readonly usedOfKey: number;
+  readonly usedOfAll: number;
+  readonly exclusiveCount: number;
+  readonly holders: readonly PoolHolder[];
+  /** The grant of the scope, or else of the pool, that expires first. */
+  readonly by: LeaseRow | undefined;
+}
+
+type MetRow = Omit<MetPool, 'by'> & { readonly askedId: string } & Partial<LeaseRow>;
+
+/**
+ * Reads what each request meets, by the same judgement as {@link grantSlots}. Locks nothing.
+ * @returns what was met, by lease id; nothing while the database grants nothing at all.
+ */
+export async function readPools(
+  sql: Sql<'transitions' | 'guests'>,
+  requests: readonly SlotRequest[],
+  guard: GrantGuard,
+): Promise<Map<string, MetPool>> {
+  const rows = await sql.$queryRaw<MetRow[]>`
+    with ${judgedRows(requests, guard, 'read')}
+    select w.lease_id as "askedId", o.namespace is not null and ${IS_KEPT} as "isOpen",
+      e.lease_id is not null as "isEntitled", w.permits_per_key as "perKey",
+      w.permits_total as total, coalesce(k.held, 0)::int as "usedOfKey",
+      coalesce(u.held, 0)::int as "usedOfAll", coalesce(k.exclusive, 0)::int as "exclusiveCount",
+      coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
+    from wanted w
+    left join own o on o.namespace = w.namespace and o.head = w.head
+    left join entitled e on e.lease_id = w.lease_id
+    left join used u on u.namespace = w.namespace and u.head = w.head
+    left join used_of_key k on k.namespace = w.namespace and k.head = w.head and k.scope = w.name
+    left join lateral (
+      select jsonb_agg(jsonb_build_object(
+        'leaseId', s.lease_id, 'holder', s.holder, 'mode', s.mode,
+        'grantedAt', extract(epoch from s.granted_at)::float8 * 1000,
+        'expiresAt', extract(epoch from s.expires_at)::float8 * 1000
+      ) order by s.granted_at, s.number) as holders
+      from (
+        select s.* from slot s
+        where s.namespace = w.namespace and s.head = w.head and s.scope = w.name and not s.is_free
+        order by s.granted_at, s.number
+        limit ${HOLDERS_SHOWN_MAX}
+      ) s
+    ) h on true
+    left join lateral (
+      select l.* from (
+        select s.namespace, s.name from slot s
+        where s.namespace = w.namespace and s.head = w.head and not s.is_free
+        order by s.scope = w.name desc, s.expires_at
+        limit 1
+      ) s
+      join lease l on l.face = 'lease' and l.namespace = s.namespace and l.name = s.name
+      limit 1
+    ) l on true`;
+  return new Map(
+    rows.map(({ askedId, ...row }) => {
+      const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, holders } =
+        row;
+      const by = typeof row.leaseId === 'string' ? (row as unknown as LeaseRow) : undefined;
+      return [
+        askedId,
+        { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, holders, by },
+      ];
+    }),
+  );
+}
+
+/** Whether the own row of a request `w` keeps its key from being granted in the ordinary way. */
+const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
+  select true from lease l
+  where l.face = 'lease' and l.namespace = w.namespace and l.name = w.name
+    and l.pool = l.name and l.mode = w.kind`)})`;
+
+/**
+ * The rows that judge requests for slots: `wanted`, the pools' `own` rows, each `slot` with whether it is
+ * free, how many are `used`, and the `entitled` requests with their turn in the pool.
+ *
+ * **The line** of a pool are its live tickets by number, and after them the requests that do not wait.
+ * Each that is before a request takes what it wants first, granted or not yet. So:
+ *
+ * - with permits, a request has its turn if there is room for it in its key after all that are before it
+ *   for the key, and in the namespace after all before it whose key has room;
+ * - a shared one, if nobody holds the scope alone and nobody is before it who wants to;
+ * - an exclusive one, if nobody holds the scope, and it is the first.
+ */
+function judgedRows(
+  requests: readonly SlotRequest[],
+  { belief, mark }: GrantGuard,
+  how: 'lock' | 'read',
+): Fragment {
+  const queued = arrayText(
+    requests.filter(({ isQueued }) => isQueued === true).map(({ leaseId }) => leaseId),
+  );
+  return fragment`
+    wanted as materialized (
+      select w.*, m.mode, m.place, case when m.mode = 'permit' then 'permit' else 'shared' end as kind,
+        d.permits_per_key, d.permits_total,
+        case when m.mode = 'permit' and d.permits_total is not null then ${MARK} else w.name end
+          ${C} as head
+      from (${wantedRows(requests, mark)}) w
+      join unnest(
+        ${arrayText(requests.map(({ leaseId }) => leaseId))}::uuid[],
+        ${textArray(requests.map(({ mode }) => mode))}::text[]
+      ) with ordinality as m (lease_id, mode, place) on m.lease_id = w.lease_id
+      left join lateral (
+        select d.permits_per_key, d.permits_total from lease_declaration d
+        where d.namespace = w.namespace
+        limit 1
+      ) d on true
+    ),
+    ${ticketRows(how)},
+    ${ownRows(how)},
+    ${slotRows(belief, how)},
+    used as materialized (
+      select s.namespace, s.head, count(*) filter (where not s.is_free) as held,
+        count(*) filter (where s.is_free) as free, max(s.number) as last_number,
+        max(s.fencing_token) as largest
+      from slot s
+      group by s.namespace, s.head
+    ),
+    used_of_key as materialized (
+      select s.namespace, s.head, s.scope, count(*) as held,
+        count(*) filter (where s.mode = 'exclusive') as exclusive
+      from slot s
+      where not s.is_free
+      group by s.namespace, s.head, s.scope
+    ),
+    line as materialized (
+      select o.*, t.name as scope, t.ticket_id as lease_id, coalesce(t.mode, 'exclusive') as mode,
+        0 as step, t.id as place
+      from own o
+      cross join lateral (
+        select t.* from lease_waiter t
+        where t.face = 'lease' and t.namespace = o.namespace
+          and t.name between o.first_scope and o.last_scope
+          and (t.ticket_id = any(${queued}::uuid[])
+            or t.valid_until > clock_timestamp() and (o.first_scope = o.last_scope or t.mode = 'permit'))
+        offset 0
+      ) t
+      union all
+      select o.*, w.name, w.lease_id, w.mode, 1, w.place
+      from wanted w
+      join own o on o.namespace = w.namespace and o.head = w.head
+      where not w.is_queued and (w.request_id is null or not ${IS_USED})
+    ),
+    ranked as (
+      select n.*, coalesce(k.held, 0) as held_of_key, coalesce(k.exclusive, 0) as held_alone,
+        row_number() over (
+          partition by n.namespace, n.head, n.scope order by n.step, n.place
+        ) as rank,
+        count(*) filter (where n.mode <> 'shared') over (
+          partition by n.namespace, n.head order by n.step, n.place
+          rows between unbounded preceding and 1 preceding
+        ) as before_alone
+      from line n
+      left join used_of_key k on k.namespace = n.namespace and k.head = n.head and k.scope = n.scope
+    ),
+    roomy as (
+      select r.*,
+        count(*) filter (where r.held_of_key + r.rank <= r.permits_per_key) over (
+          partition by r.namespace, r.head order by r.step, r.place
+        ) as rank_of_all
+      from ranked r
+    ),
+    entitled as materialized (
+      select w.*, row_number() over (
+          partition by w.namespace, w.head order by r.step, r.place
+        ) as turn
+      from wanted w
+      join roomy r on r.lease_id = w.lease_id
+      left join ticket t on t.ticket_id = w.lease_id
+      left join used u on u.namespace = w.namespace and u.head = w.head
+      where (not w.is_queued or t.ticket_id is not null) and ${IS_KEPT}
+        and case w.mode
+          when 'permit' then r.held_of_key + r.rank <= w.permits_per_key
+            and (w.permits_total is null or coalesce(u.held, 0) + r.rank_of_all <= w.permits_total)
+          when 'shared' then r.held_alone = 0 and r.before_alone = 0
+            and r.held_of_key + r.rank <= ${LIMITS.sharedHoldersMax}::int
+          else r.held_of_key = 0 and r.rank = 1
+        end
+    )`;
+}
+
+/** The tickets of requests that wait. One that has become a grant before is no turn: see `grant`. */
+function ticketRows(how: 'lock' | 'read'): Fragment {
+  return fragment`
+    ticket as materialized (
+      select t.*
+      from (select w.* from wanted w where w.is_queued order by w.lease_id) w
+      cross join lateral (
+        select t.ticket_id from lease_waiter t
+        where t.ticket_id = w.lease_id
+          and t.face = w.face and t.namespace = w.namespace and t.name = w.name
+          and not exists (
+            select from lease_event e
+            where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
+          )
+        ${how === 'lock' ? fragment`for update of t skip locked` : fragment`limit 1`}
+      ) t
+    )`;
+}
+
+/**
+ * The own rows of the pools that are wanted. Locked, they are those whose token is still the one of the
+ * snapshot; `first_scope` and `last_scope` are between which scopes the pool's line is.
+ */
+function ownRows(how: 'lock' | 'read'): Fragment {
+  const locked = fragment`
+      cross join lateral (
+        select from lease l
+        where l.face = 'lease' and l.namespace = s.namespace and l.name = s.head
+          and l.pool = l.name and l.mode = s.kind and l.fencing_token = s.version
+        for update of l
+      ) k`;
+  return fragment`
+    seen as materialized (
+      select p.*, l.version,
+        (case when p.head = ${MARK} then p.head else p.head || ${MARK} end) ${C} as prefix,
+        (case when p.head = ${MARK} then ' ' else p.head || ' ' end) ${C} as prefix_end,
+        (case when p.head = ${MARK} then '' else p.head end) ${C} as first_scope,
+        -- The last character there is.
+        (case when p.head = ${MARK} then chr(1114111) else p.head end) ${C} as last_scope
+      from (
+        select distinct w.namespace, w.head, w.kind, w.permits_per_key, w.permits_total from wanted w
+      ) p
+      cross join lateral (
+        select l.fencing_token as version from lease l
+        where l.face = 'lease' and l.namespace = p.namespace and l.name = p.head
+          and l.pool = l.name and l.mode = p.kind
+        limit 1
+      ) l
+    ),
+    own as materialized (
+      select s.* from (select s.* from seen s order by s.namespace, s.head) s
+      ${how === 'lock' ? locked : fragment``}
+    )`;
+}
+
+/** The slots of those pools, after their own rows. */
+function slotRows(belief: ClockBelief, how: 'lock' | 'read'): Fragment {
+  const judged = fragment`
+      cross join lateral (
+        select from lease l
+        where l.face = 'lease' and l.namespace = s.namespace and l.name = s.name
+          and ${isTakable(belief)}
+        for update of l skip locked
+      ) k`;
+  return fragment`
+    seen_slot as materialized (
+      select o.head, l.*
+      from own o
+      cross join lateral (
+        select l.namespace, l.name, l.pool as scope, l.mode, l.lease_id, l.fencing_token, l.holder,
+          l.granted_at, l.expires_at, substr(l.name, length(o.prefix) + 1)::int as number,
+          coalesce(${IS_ENDED_BY_WORD}, false) as is_ended,
+          coalesce(${isTakable(belief)}, false) as is_takable, ${IS_CONFIRMED}
+        from lease l
+        where l.face = 'lease' and l.namespace = o.namespace
+          and l.name > o.prefix and l.name < o.prefix_end
+        offset 0
+      ) l
+    ),
+    -- Judged again once they are locked.
+    lapsed as materialized (
+      select s.namespace, s.name
+      from (
+        select s.* from seen_slot s
+        where not s.is_ended and s.is_takable
+        order by s.namespace, s.name
+      ) s
+      ${how === 'lock' ? judged : fragment``}
+    ),
+    slot as materialized (
+      select s.*, s.is_ended or x.name is not null as is_free
+      from seen_slot s
+      left join lapsed x on x.namespace = s.namespace and x.name = s.name
+    )`;
+}
+
+/**
+ * Makes the own rows of pools, where nobody holds the scope; of a scope that somebody holds it does nothing.
+ *
+ * - **Locks** only rows that look free, and judges once they are locked.
+ * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
+ * - **Index**: the primary key.
+ */
+export async function openPools(
+  sql: Sql<'transitions' | 'guests'>,
+  pools: readonly (Named & { readonly kind: PoolKind })[],
+  { belief }: Pick<GrantGuard, 'belief'>,
+): Promise<void> {
+  await sql.$queryRaw`
+    with asked as materialized (
+      select distinct a.namespace ${C} as namespace, a.name ${C} as name, a.kind
+      from unnest(
+        ${textArray(pools.map(({ namespace }) => namespace))}::text[],
+        ${textArray(pools.map(({ name }) => name))}::text[],
+        ${textArray(pools.map(({ kind }) => kind))}::text[]
+      ) as a (namespace, name, kind)
+    ),
+    opened as (
+      insert into lease as l (
+        face, namespace, name, lease_id, fencing_token, holder, principal,
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms,
+        granted_at, renewed_at, expires_at, released_at, end_reason, stops_by, pool, mode
+      )
+      select 'lease', a.namespace, a.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '',
+        4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', 'infinity', a.name, a.kind
+      from asked a
+      cross join (select clock_timestamp() as at) n
+      where coalesce((
+        select ${isTakable(belief)} from lease l
+        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
+        limit 1
+      ), true)
+      order by a.namespace, a.name
+      on conflict (face, namespace, name) do update set
+        lease_id = excluded.lease_id,
+        previous_lease_id = l.lease_id,
+        previous_fencing_token = l.fencing_token,
+        previous_end = ${PREVIOUS_END},
+        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
+        holder = '',
+        principal = '',
+        comment = null,
+        metadata = null,
+        released_at = excluded.released_at,
+        end_reason = 'removed',
+        stops_by = 'infinity',
+        pool = excluded.pool,
+        mode = excluded.mode
+      where l.pool is null and ${isTakable(belief)}
+      returning l.face, l.namespace, l.name, l.previous_lease_id, l.previous_fencing_token,
+        l.previous_end
+    ),
+    expired as (
+      select o.face, o.namespace, o.name, o.previous_lease_id as lease_id,
+        o.previous_fencing_token as fencing_token, o.previous_end = 'lapsed' as is_confirmed
+      from opened o
+      where o.previous_end in ('lapsed', 'unconfirmed')
+    ),
+    ${EXPIRED_FACTS}
+    select o.name from opened o`;
+}
+
+/** The pools whose own rows a request needs. */
+export function poolsOf(
+  { namespace, name, mode }: SlotRequest,
+  { total }: Pick<MetPool, 'total'>,
+): (Named & { readonly kind: PoolKind })[] {
+  const kind = poolKindOf(mode);
+  const own = { namespace, name, kind };
+  return kind === 'permit' && total !== null ? [own, { ...own, name: MARK_TEXT }] : [own];
+}

@@ -1,0 +1,16 @@
+import type { Kernel } from './kernel-fixture.ts';
+
+/** Declares how many may hold leases of the namespace of `aRequest`, whatever was declared before. */
+export async function declarePermits(
+  { store }: Pick<Kernel, 'store'>,
+  { perKey, total = null }: { readonly perKey: number; readonly total?: number | null },
+  namespace = 'test',
+): Promise<void> {
+  await store.general.$executeRaw`
+    insert into lease_declaration (
+      namespace, ttl_ms, declared_by, principal, permits_per_key, permits_total, permits_by
+    )
+    values (${namespace}, 60000, 'test', 'token-a', ${perKey}::int, ${total}::int, 'test')
+    on conflict (namespace) do update
+    set permits_per_key = excluded.permits_per_key, permits_total = excluded.permits_total`;
+}
