@@ -133,9 +133,9 @@ const RENEWING = [
     name: 'update-of-an-expired-grant',
     breaks: 'metadata is changed only while the grant is in force, judged after the lock',
     file: `${CORE}/grants/sql/renew.ts`,
-    find: 'where l.lease_id = j.lease_id and j.refusal is null\n      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.holder',
+    find: 'where l.lease_id = j.lease_id and j.refusal is null\n      returning l.face, l.namespace, ${SCOPE_NAME}',
     replace:
-      "where l.lease_id = j.lease_id and (j.refusal is null or j.refusal = 'expired')\n      returning l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.holder",
+      "where l.lease_id = j.lease_id and (j.refusal is null or j.refusal = 'expired')\n      returning l.face, l.namespace, ${SCOPE_NAME}",
   },
   {
     name: 'renewal-of-a-blocked-grant',

@@ -57,7 +57,7 @@ export class Wire {
     return this.#recorded(request, async (): Promise<Acquire['answer']> => {
       const wanted = { ...attempt, namespace: [NAMESPACE], localTimeMs: this.#localTimeMs() };
       const answer = await this.#client.api.leases.acquire.mutate(wanted);
-      if (answer.outcome === 'held') {
+      if (answer.outcome !== 'granted') {
         // An expiry that is in doubt says nothing of who holds it.
         const by = answer.isExpiryUnconfirmed === true ? '' : answer.by;
         return { outcome: 'held', by };
