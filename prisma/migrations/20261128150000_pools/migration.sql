@@ -23,7 +23,7 @@ alter table lease_declaration
     permits_per_key > 0 and permits_total > 0
     and (permits_per_key is null) = (permits_by is null)
     and (permits_per_key is not null or num_nonnulls(permits_total, permits_principal) = 0)
-  );
+  ) not valid;
 comment on column lease_declaration.permits_per_key is 'How many may hold one key at once; null for one.';
 comment on column lease_declaration.permits_total is 'How many may hold keys of the namespace at once, together; null for no limit.';
 comment on column lease_declaration.permits_by is 'The service that has declared the numbers, or the operator who has set them.';

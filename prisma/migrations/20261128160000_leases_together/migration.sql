@@ -1,8 +1,8 @@
 -- Several leases at once: one request for up to 64 leases, which are granted together or not at all.
 --
 -- Controllers of the previous version go on as before. Tickets that they make have numbers that are 64 apart, in the
--- same order. When one of them gives up a request for several leases, it ends the first of them: nobody prolongs the
--- other tickets or confirms the other grants, which are over within a second.
+-- same order. When one of them gives up a request for several leases, it ends the first of them: the others
+-- end by themselves, places in line within half a second, grants with their TTL.
 -- older versions may start
 
 -- A request for several leases takes one number, and the 63 after it: its tickets lie next to each other, and nobody's

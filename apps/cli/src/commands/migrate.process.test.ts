@@ -9,7 +9,6 @@ test('migrate --plan prints each migration with its notes, changes nothing, and 
 
   const planned = await runCommand(['migrate', '--plan'], env);
   expect(planned).toMatchObject({ exitCode: 0, stderr: '' });
-  expect(planned.stdout).toContain('4 migrations to apply to the schema "planned"');
   expect(planned.stdout).toContain(
     ['20261128000000_baseline', '  The tables of Leasehold 0.1.0.'].join('\n'),
   );
@@ -18,6 +17,9 @@ test('migrate --plan prints each migration with its notes, changes nothing, and 
   const applied = await runCommand(['migrate', '--json'], env);
   const names = (JSON.parse(applied.stdout) as { applied: string[] }).applied;
   expect(planned.stdout.match(/^\d{14}_\w+$/gmu)).toEqual(names);
+  expect(planned.stdout).toContain(
+    `${String(names.length)} migrations to apply to the schema "planned"`,
+  );
   const done = await runCommand(['migrate', '--plan'], env);
   expect(done.stdout).toBe('The database is up to date.\n');
 });

@@ -106,6 +106,18 @@ const DIFFERENT: Readonly<Record<string, object>> = {
   'environments.history': { environment: undefined },
   'environments.queue': { environment: undefined },
   'leases.at': { key: undefined },
+  // In a namespace of its own: what others acquire is held by one.
+  'leases.declare': {
+    declarations: [
+      {
+        namespace: ['declared'],
+        ttlMs: 30_000,
+        description: 'a',
+        permits: { perKey: 1, total: 1 },
+      },
+    ],
+  },
+  'leases.setPermits': { namespace: 'permits' },
   'leases.get': { key: undefined },
   'leases.history': { key: undefined },
   'leases.waiters': { key: undefined },
@@ -174,9 +186,13 @@ function valueOf(name: string, schema: Schema): unknown {
     return Object.fromEntries(fields.map(([field, inner]) => [field, valueOf(field, inner)]));
   }
   if (type === 'array') return LISTS[name] ?? [valueOf(name, items ?? {})];
-  const taken = anyOf?.find((one) => one.type === 'array') ?? anyOf?.find(isAnyText);
+  const taken =
+    anyOf?.find((one) => one.type === 'array') ??
+    anyOf?.find(isAnyText) ??
+    anyOf?.find((one) => one.type === 'integer');
   if (taken !== undefined) return valueOf(name, taken);
-  return name in VALUES ? VALUES[name] : scalarOf(schema);
+  const isNamed = name in VALUES && schema.enum?.includes(VALUES[name]) !== false;
+  return isNamed ? VALUES[name] : scalarOf(schema);
 }
 
 function scalarOf({ type, format, minimum = 1, ...schema }: Schema): unknown {

@@ -189,3 +189,18 @@ export const resourcePageFields = {
   direction: z.enum(['asc', 'desc']).optional(),
   ...pageFields,
 };
+
+/** A wait of several calls goes on by its key. */
+export function assertResumable(
+  input: {
+    readonly waitMs: number;
+    readonly callMs?: number | undefined;
+    readonly idempotencyKey?: string | undefined;
+  },
+  ctx: z.RefinementCtx,
+): void {
+  const { waitMs, callMs = LIMITS.waitMsMax, idempotencyKey } = input;
+  if (waitMs <= callMs || idempotencyKey !== undefined) return;
+  const message = 'must be given if waitMs is longer than one call takes';
+  ctx.addIssue({ code: 'custom', path: ['idempotencyKey'], message });
+}

@@ -11,6 +11,7 @@ import {
 import { z } from 'zod';
 import {
   anyDatacenterSchema,
+  assertResumable,
   checked,
   grantRefSchema,
   holderSchema,
@@ -82,21 +83,6 @@ const waitingFields = {
   /** The caller renews the grant before it uses it: until then the grant is a short one. */
   confirms: z.boolean().default(false),
 };
-
-/** A wait of several calls goes on by its key. */
-function assertResumable(
-  input: {
-    readonly waitMs: number;
-    readonly callMs?: number | undefined;
-    readonly idempotencyKey?: string | undefined;
-  },
-  ctx: z.RefinementCtx,
-): void {
-  const { waitMs, callMs = LIMITS.waitMsMax, idempotencyKey } = input;
-  if (waitMs <= callMs || idempotencyKey !== undefined) return;
-  const message = 'must be given if waitMs is longer than one call takes';
-  ctx.addIssue({ code: 'custom', path: ['idempotencyKey'], message });
-}
 
 export const acquireInputSchema = acquireItemSchema
   .extend({ ...waitingFields, localTimeMs: localTimeMsSchema, ...toldFields })

@@ -186,11 +186,11 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
     // One holds an environment at a time.
     downgrade: () => Promise.reject(new LeaseholdCallError('request.invalid')),
     acquire(request, waitMs, ending, callMs) {
-      const { namespace, key, ttlMs, action = '', confirms, order, supersede, ...others } = request;
-      const { mode: _mode, ...rest } = others;
+      const { namespace, key, ttlMs, action = '', confirms, order, supersede, ...rest } = request;
       const localTimeMs = machine.clock.nowMs();
       const environment = [...namespace, key];
-      const wanted = { ...rest, action, localTimeMs, environment, durationMs: ttlMs };
+      const named = { environment, action, localTimeMs, durationMs: ttlMs, mode: undefined };
+      const wanted = { ...rest, ...named };
       const { signal } = ending;
       if (waitMs <= 0) {
         return unlessOver(ending, api.environments.tryAcquire.mutate(wanted, { signal }));

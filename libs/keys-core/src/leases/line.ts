@@ -222,8 +222,7 @@ export class Line {
         case 'granted':
           this.remove(first);
           first.resolve({ ...outcome, joinedAsOf: first.ticket.asOf });
-          // There may be room for the next one beside it.
-          if (this.#waiters[0]?.request.mode !== undefined) this.hint();
+          this.#hintBeside();
           break;
         case 'recorded':
           this.remove(first);
@@ -247,6 +246,11 @@ export class Line {
       this.remove(first);
       first.reject(error);
     }
+  }
+
+  /** There may be room for the next one beside the one that was granted. */
+  #hintBeside(): void {
+    if (this.#waiters[0]?.request.mode !== undefined) this.hint();
   }
 
   /** Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen. */
