@@ -443,7 +443,11 @@ export interface LeaseOperations {
     input: { readonly namespace: string; readonly permits: Permits },
     caller: Caller,
   ): Promise<PermitsInForce>;
-  declared(input: PageInput, caller: Caller): Promise<DatedPage<LeaseDeclaration>>;
+  /** Of one namespace, without its children, or of all. */
+  declared(
+    input: PageInput & { readonly namespace?: string | undefined },
+    caller: Caller,
+  ): Promise<DatedPage<LeaseDeclaration>>;
   blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   revoke(
