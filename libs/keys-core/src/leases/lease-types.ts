@@ -177,7 +177,7 @@ export interface LeasesTogether {
    * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
    * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
    * as any other.
-   * @throws {LeaseError} as {@link LeaseService.acquire}.
+   * @throws {LeaseError} as {@link LeaseService.acquire}; `lease.is_pool` for one that several may hold at once.
    */
   acquireAll(
     input: AcquireAllInput & { readonly localTimeMs: number },
