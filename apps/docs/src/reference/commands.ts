@@ -87,6 +87,7 @@ function wholeProgram() {
       signal: () => none,
       onSignal: () => undefined,
     },
+    [],
     false,
   );
   const printed = (print: () => void): string => {

@@ -226,7 +226,7 @@ export interface LeaseService {
    * `localTimeMs` was read from.
    * @throws {LeaseError} `lease.ttl_out_of_range`, `lease.wait_cancelled`, `grant.hold_off`,
    * `grant.contended`, `request.idempotency_reused`, `environment.frozen` unless the wait outlasts the freeze,
-   * `environment.superseded`.
+   * `environment.superseded`, `lease.permits_not_declared`.
    */
   acquire(
     input: AcquireInput & { readonly localTimeMs: number },
