@@ -1,5 +1,5 @@
 import { createLeasehold } from '@leasehold/client';
-import { openTestStage, type Stage } from '@leasehold/testing';
+import { openTestStage, type Stage, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createDocuments, type DocumentStore } from './documents.ts';
 import { aGate } from './testing/service.ts';
@@ -43,6 +43,11 @@ test('many read at once, a writer waits for them, and readers come in beside it 
   const published = there.publish('terms', 'new', () =>
     here.read('terms', (text) => Promise.resolve(text)),
   );
+  const line = { namespace: 'documents', name: 'terms' };
+  await waitUntil(async () => {
+    const { items } = await stage.api('admin').leases.waiters.query(line);
+    return items.length === 1;
+  });
   end.open();
 
   expect(await Promise.all(reads)).toEqual(['old, then old', 'old, then old']);

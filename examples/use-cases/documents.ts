@@ -18,7 +18,7 @@ export function createDocuments(leasehold: Leasehold, store: DocumentStore) {
     /** Reads beside other readers, and never while somebody writes. */
     async read<T>(id: string, use: (text: string) => Promise<T>): Promise<T> {
       await using lease = await inUse.acquire(id, { mode: 'shared', waitMs: 10_000 });
-      return use(await store.read(id, lease.signal));
+      return await use(await store.read(id, lease.signal));
     },
 
     /** Writes alone, and then lets readers in while it uses what it has written: no writer comes between. */
@@ -27,7 +27,7 @@ export function createDocuments(leasehold: Leasehold, store: DocumentStore) {
       const { fencingToken, signal } = lease;
       await store.write(id, text, { fencingToken, signal });
       await lease.downgrade();
-      return use(await store.read(id, signal));
+      return await use(await store.read(id, signal));
     },
   };
 }
