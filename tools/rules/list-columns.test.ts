@@ -13,7 +13,7 @@ const CSV = 'apps/controller/src/export/export-lists.ts';
 const FEATURES = 'apps/console/src/features';
 const GRANTS: Place = {
   file: 'apps/cli/src/output/grant-text.ts',
-  without: ['endReason', 'ladder', 'mode', 'namespace', 'pool', 'releasedAt', 'stopsBy'],
+  without: ['endReason', 'ladder', 'namespace', 'releasedAt', 'stopsBy'],
 };
 
 const LISTS: Readonly<Record<string, readonly Place[]>> = {

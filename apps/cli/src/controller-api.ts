@@ -15,6 +15,7 @@ export type WebhookView = NonNullable<
   Awaited<ReturnType<ControllerApi['webhook']['get']['query']>>
 >;
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
+export type PoolView = NonNullable<LeaseView['pool']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
 export type EnvironmentQueue = Awaited<ReturnType<ControllerApi['environments']['queue']['query']>>;

@@ -105,6 +105,12 @@ const GUIDES: Section = {
       'Fenced transactions',
     ),
     page('docs/recipes/two-accounts.md', 'guides/two-accounts', 'Move between two accounts'),
+    page('docs/recipes/tenant-rate.md', 'guides/tenant-rate', 'A rate of N per tenant'),
+    page(
+      'docs/recipes/readers-and-writers.md',
+      'guides/readers-and-writers',
+      'Readers and writers',
+    ),
     page(
       'docs/recipes/fencing-other-stores.md',
       'guides/fencing-other-stores',

@@ -155,6 +155,7 @@ function endOfText(json: string, start: number): number {
 const READS: ReadonlySet<string> = new Set([
   ...['get', 'list', 'count', 'failures', 'waiters', 'history', 'at'].map((name) => `keys.${name}`),
   ...[
+    'declared',
     'get',
     'list',
     'count',

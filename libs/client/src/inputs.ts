@@ -223,7 +223,7 @@ const definition = fields({
 const acquiring = fields({
   ...attempt,
   waitMs: optional(waitMs),
-  mode: optional(oneOf('shared', 'exclusive')),
+  mode: optional(oneOf('shared', 'permit', 'exclusive')),
 });
 
 const environment = fields({

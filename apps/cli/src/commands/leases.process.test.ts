@@ -178,6 +178,98 @@ describe('leasehold leases', () => {
   });
 });
 
+describe('leasehold leases, of what several may hold at once', () => {
+  const permits = (...args: string[]) => cli.run('leases', 'permits', ...args);
+  const acquire = (...args: string[]) => cli.run('leases', 'acquire', ...args);
+
+  test('permits set and show the number, as many acquire a lease, and show tells how many and who they are', async () => {
+    const unset = await permits('show', 'exports');
+    const set = await permits(
+      ...['set', 'exports', '--per-key', '2', '--total', '5', '--reason', 'more workers'],
+    );
+    const one = await acquire('exports/acme', '--permit', '--holder', 'one');
+    await acquire('exports/acme', '--permit', '--holder', 'two');
+    const refused = await acquire('exports/acme', '--permit', '--holder', 'three');
+    const shown = await cli.run('leases', 'show', 'exports/acme');
+    const number = await permits('show', 'exports');
+
+    expect(unset.stdout).toBe('No number of permits is set for exports.\n');
+    expect(set.stdout).toBe('Set: 2 may hold each key of exports, and 5 all keys together.\n');
+    expect(one.exitCode).toBe(0);
+    expect(refused.exitCode).toBe(6);
+    expect(refused.stderr).toContain('Of it is held: 2/2 permits.');
+    expect(shown.stdout).toMatch(/^held +2\/2 permits$/mu);
+    expect(shown.stdout).toMatch(/^of all keys +2\/5 permits$/mu);
+    for (const holder of ['one', 'two']) {
+      expect(shown.stdout).toMatch(
+        new RegExp(`^${holder} +permit +20.*Z +.* s +[0-9a-f-]{36}$`, 'mu'),
+      );
+    }
+    expect(number.stdout).toMatch(/^for each key +2\nfor all keys +5\nset by +.*\nheld +2$/mu);
+    expect(await cli.answer('leases', 'permits', 'show', 'exports')).toMatchObject({
+      namespace: 'exports',
+      permits: { perKey: 2, total: 5 },
+      held: 2,
+      waiting: 0,
+    });
+    expect(await cli.answer('leases', 'show', 'exports/acme')).toMatchObject({
+      pool: { used: 2, permits: 2, total: { used: 2, permits: 5 } },
+    });
+  });
+
+  test('acquire --shared holds a lease beside others that share it, and only beside those', async () => {
+    const first = await acquire('documents/d', '--shared', '--holder', 'reader');
+    const second = await acquire('documents/d', '--shared', '--json');
+    const writer = await acquire('documents/d');
+    const shown = await cli.run('leases', 'show', 'documents/d');
+
+    expect([first.exitCode, second.exitCode, writer.exitCode]).toEqual([0, 0, 6]);
+    expect(JSON.parse(second.stdout)).toMatchObject({ namespace: 'documents', name: 'd' });
+    expect(writer.stderr).toContain('Of it is held: 2 shared.');
+    expect(shown.stdout).toMatch(/^held +2 shared$/mu);
+    expect(shown.stdout).toMatch(/^reader +shared /mu);
+  });
+
+  test('run --shared runs beside another that shares the lease', async () => {
+    await acquire('documents/run', '--shared');
+    const beside = ['leases', 'run', 'documents/run', '--shared', '--', 'echo', 'read'];
+
+    const ended = await cli.run(...beside);
+
+    expect(ended).toMatchObject({ exitCode: 0, stdout: 'read\n', stderr: '' });
+  });
+
+  test.each([
+    ['--permit takes one scope', ['acquire', 'a/b', 'a/c', '--permit']],
+    ['--shared takes one scope', ['run', 'a/b', 'a/c', '--shared', '--', 'true']],
+    ['Give either --shared or --permit', ['acquire', 'a/b', '--permit', '--shared']],
+    ['The namespace a..b must not', ['permits', 'show', 'a..b']],
+    ['--per-key must be', ['permits', 'set', 'a', '--per-key', '0', '--reason', 'r']],
+    ['--total must be', ['permits', 'set', 'a', '--per-key', '1', '--total', 'x', '--reason', 'r']],
+    ["required option '--reason", ['permits', 'set', 'a', '--per-key', '1']],
+  ])('what makes no sense is wrong usage: %s', async (message, args) => {
+    const failed = await cli.run('leases', ...args);
+
+    expect(failed.stderr).toContain(message);
+    expect(failed.exitCode).toBe(2);
+  });
+
+  test('a lease with permits is not shared, one without has none to take, and a total does not come later', async () => {
+    await permits('set', 'fixed', '--per-key', '2', '--reason', 'r');
+    await acquire('fixed/a', '--permit');
+
+    const shared = await cli.refused('leases', 'acquire', 'fixed/a', '--shared');
+    const none = await cli.refused('leases', 'acquire', 'unset/a', '--permit');
+    const total = await cli.refused(
+      ...['leases', 'permits', 'set', 'fixed', '--per-key', '2', '--total', '3', '--reason', 'r'],
+    );
+
+    expect(shared).toMatchObject({ code: 'request.invalid' });
+    expect(none).toMatchObject({ code: 'lease.permits_not_declared' });
+    expect(total).toEqual({ exitCode: 1, code: 'lease.permits_differ' });
+  });
+});
+
 describe('leasehold env', () => {
   async function held(environment: string | string[]): Promise<void> {
     const answer = await cli.api().environments.tryAcquire.mutate({

@@ -30,6 +30,7 @@ import {
   isHeld,
   leaseColumns,
   leaseDetails,
+  poolDetails,
   momentText,
   queueText,
   WAITER_COLUMNS,
@@ -38,6 +39,7 @@ import {
 } from '../output/grant-text.ts';
 import { printable, type Column } from '../output/text.ts';
 import { addFreezes, readFreezes, frozenText } from './freezes.ts';
+import { addPermits } from './permits.ts';
 import { addEnvironmentRun, addGuard, addRun } from '../run/run.ts';
 import { addSteps } from '../run/steps.ts';
 import { parseScope, scopeText, withScope, type Scope, type ScopeOptions } from '../scope.ts';
@@ -74,6 +76,7 @@ export function addLeases(cli: Cli, program: Command): void {
   addRun(cli, parent);
   addGuard(cli, parent);
   addSteps(cli, parent);
+  addPermits(cli, parent);
 }
 
 /** `leasehold env`. */
@@ -133,7 +136,10 @@ function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
       const client = cli.client();
       const { scope, lease } = await findLease(face, client, text, options);
       if (noun === 'lease') {
-        cli.show(lease, () => leaseDetails(noun, lease, ''));
+        const { pool } = lease;
+        cli.show(lease, () =>
+          pool === null ? leaseDetails(noun, lease, '') : poolDetails(lease, pool),
+        );
         return;
       }
       const { datacenter } = options;

@@ -8,6 +8,7 @@ import type {
   FailingCallback,
   LeaseView,
   LeaseWaiterView,
+  PoolView,
 } from '../controller-api.ts';
 import { scopeText } from '../scope.ts';
 import {
@@ -17,6 +18,7 @@ import {
   placed,
   printable,
   printableOr,
+  tableText,
   type Column,
 } from './text.ts';
 
@@ -50,6 +52,8 @@ const COLUMNS: readonly Column<LeaseView>[] = [
     head: 'comment',
     text: (lease) => (lease.phase === 'free' ? '' : printableOr(lease.comment, '')),
   },
+  // Of one that several hold at once, which has a row for each.
+  { head: 'mode', text: ({ mode }) => mode ?? '', isWide: true },
   { head: 'expires', text: (lease) => (isHeld(lease) ? lease.expiresAt : '-'), isWide: true },
   { head: 'lease id', text: (lease) => lease.leaseId, isWide: true },
 ];
@@ -89,6 +93,49 @@ export function leaseDetails(
     ['waiters', String(lease.waiters)],
     ['datacenter', lease.datacenter],
   ]);
+}
+
+type PoolHolderView = PoolView['holders'][number];
+
+const POOL_HOLDER_COLUMNS: readonly Column<PoolHolderView>[] = [
+  { head: 'holder', text: ({ holder }) => printableOr(holder) },
+  { head: 'mode', text: ({ mode }) => mode },
+  { head: 'since', text: ({ since }) => since },
+  { head: 'remaining', text: ({ remainingMs }) => durationText(remainingMs), align: 'right' },
+  { head: 'lease id', text: ({ leaseId }) => leaseId },
+];
+
+/** A lease that several may hold at once: how much of it is held, and who holds it. */
+export function poolDetails(lease: LeaseView, pool: PoolView): string {
+  const { used, total, holders } = pool;
+  const details = detailsText([
+    ['lease', scopeText(lease)],
+    ['phase', lease.phase],
+    ['held', poolUseText(pool)],
+    ...(total === null ? [] : [['of all keys', usedText(total.used, total.permits)] as const]),
+    ['waiters', String(lease.waiters)],
+    ['datacenter', lease.datacenter],
+  ]);
+  if (holders.length === 0) return details;
+  const more = used - holders.length;
+  const rest = more > 0 ? `\nand ${String(more)} more` : '';
+  return `${details}\n\n${tableText(holders, POOL_HOLDER_COLUMNS)}${rest}`;
+}
+
+/** `2/3 permits`, `2 shared`, `1 alone`. */
+export function poolUseText({
+  kind,
+  used,
+  permits,
+  holders,
+}: Pick<PoolView, 'kind' | 'used' | 'permits' | 'holders'>): string {
+  if (kind === 'permit') return usedText(used, permits);
+  const isAlone = holders.some(({ mode }) => mode === 'exclusive');
+  return isAlone ? '1 alone' : `${String(used)} shared`;
+}
+
+function usedText(used: number, permits: number | null): string {
+  return `${String(used)}/${permits === null ? '-' : String(permits)} permits`;
 }
 
 /** Who waits in line, first in line first. */

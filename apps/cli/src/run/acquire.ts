@@ -10,13 +10,19 @@ import {
 } from '@leasehold/client';
 import { LIMITS } from '@leasehold/keys-core';
 import { CliFailure } from '../failures.ts';
+import { poolUseText } from '../output/grant-text.ts';
 import { durationText, printable } from '../output/text.ts';
 import { type Scope, scopeText } from '../scope.ts';
+
+/** Beside others that share the lease, or with one of its permits. */
+export type SharingMode = 'shared' | 'permit';
 
 /** What a command asks for. */
 export interface LeaseRequest {
   /** Several are acquired together. */
   readonly scopes: readonly [Scope, ...Scope[]];
+  /** How one scope is held; by default alone. */
+  readonly mode?: SharingMode | undefined;
   readonly ttlMs: number;
   readonly waitMs: number;
   readonly holder: string;
@@ -94,7 +100,7 @@ async function acquireWithin(
   }
   if (environment === undefined) {
     const kind = leasehold.defineLease(segmentsOf(scope), { ttlMs });
-    return alone(await kind.acquire(scope.name, wanted));
+    return alone(await kind.acquire(scope.name, { ...wanted, mode: request.mode }));
   }
   const { supersede, ...how } = environment;
   return alone(
@@ -160,16 +166,17 @@ function heldFailure(
 ): CliFailure {
   const { namespace, key } = error.scope;
   const scope = { namespace: namespace.join('.'), name: key };
-  const { by, since, remainingMs, comment, waiters, waitedMs } = error.heldBy;
+  const { by, since, remainingMs, comment, waiters, waitedMs, pool } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
   // When its time is over nobody holds it: the caller that is named is first in line.
   const message =
     remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
       : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
+  const use = pool === undefined ? '' : ` Of it is held: ${poolUseText(pool)}.`;
   const line = waiters > 0 ? ` Waiting in line: ${String(waiters)}.` : '';
   const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
-  return new CliFailure(`${message}${waited}${line}`, {
+  return new CliFailure(`${message}${use}${waited}${line}`, {
     code: error.code,
     exitCode: heldExitCode,
     hint: `${heldHint}${waitMs > 0 ? '' : ' `--wait 10m` waits in line.'}`,

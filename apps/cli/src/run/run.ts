@@ -14,7 +14,7 @@ import {
 import { printable } from '../output/text.ts';
 import { findCommand, ownHolder } from '../processes.ts';
 import { parseScope, parseScopes, type Scope, withScope } from '../scope.ts';
-import type { EnvironmentRequest } from './acquire.ts';
+import type { EnvironmentRequest, SharingMode } from './acquire.ts';
 import { runGuard } from './guard.ts';
 import { runWithLease } from './run-with-lease.ts';
 
@@ -26,6 +26,9 @@ const HELP = `
 Several leases, 64 at most, are held together or not at all; \`--\` is needed then. CMD finds them in LEASEHOLD_LEASES:
 a JSON list with the namespace, the key, the leaseId and the fencingToken of each, in the order of the scopes. When one
 is lost, CMD is stopped as for a single one. The rest of this help says "the lease" for all of them.
+
+With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
+is held by one of the permits of its namespace (\`leases permits\`). Both take one scope.
 
 The lease is renewed while CMD runs. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID,
 LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its environment. Send the token with every write,
@@ -57,13 +60,14 @@ export function addRun(cli: Cli, parent: Command): void {
     'run <scope> <command...>',
     'Hold a lease while a command runs, and end the command before the lease ends',
   );
-  withRunOptions(withScope(command))
+  withSharing(withRunOptions(withScope(command)))
     .usage('[options] <scope...> -- <command...>')
     .addHelpText('after', HELP)
-    .action((first: string, rest: string[], options: RunCommandOptions) => {
+    .action((first: string, rest: string[], options: RunCommandOptions & SharingOptions) => {
       const { scopeTexts, words } = partsOf(cli.args, first, rest);
       const scopes = parseScopes(scopeTexts, options.namespace);
-      return runCommand(cli, { scopes, words, options });
+      const mode = sharingModeOf(scopes, options);
+      return runCommand(cli, { scopes, words, options, mode });
     });
 }
 
@@ -71,12 +75,13 @@ interface CommandLine {
   readonly scopes: readonly [Scope, ...Scope[]];
   readonly words: readonly string[];
   readonly options: RunCommandOptions;
+  readonly mode?: SharingMode | undefined;
   readonly environment?: EnvironmentRequest;
 }
 
 async function runCommand(
   cli: Cli,
-  { scopes, words, options, environment }: CommandLine,
+  { scopes, words, options, mode, environment }: CommandLine,
 ): Promise<void> {
   const graceMs = checkedGraceMs(options);
   assertRunnable(words[0] ?? '', cli.context.environment['PATH'] ?? '');
@@ -84,6 +89,7 @@ async function runCommand(
     scopes,
     graceMs,
     environment,
+    mode,
     command: words,
     ttlMs: options.ttl,
     waitMs: options.wait,
@@ -236,6 +242,33 @@ export function withTtlAndWait(command: Command, ttlMs: number): Command {
     range: [0, WAIT_MS_MAX],
     defaultMs: 0,
   });
+}
+
+/** Of a command that may hold a lease beside others; {@link withSharing} adds it. */
+export interface SharingOptions {
+  readonly shared?: boolean;
+  readonly permit?: boolean;
+}
+
+/** Adds `--shared` and `--permit`. */
+export function withSharing(command: Command): Command {
+  return command
+    .option('--shared', 'hold it beside others that share it, instead of alone')
+    .option('--permit', 'hold it by one of its permits, instead of alone');
+}
+
+/** How one lease is held. @throws {CliFailure} `cli.usage` for several, which are held alone, and for both options. */
+export function sharingModeOf(
+  scopes: readonly Scope[],
+  { shared, permit }: SharingOptions,
+): SharingMode | undefined {
+  if (shared === true && permit === true) {
+    throw usageFailure('Give either --shared or --permit.');
+  }
+  const mode = shared === true ? 'shared' : 'permit';
+  if (shared !== true && permit !== true) return undefined;
+  if (scopes.length === 1) return mode;
+  throw usageFailure(`--${mode} takes one scope: several leases are held together, each alone.`);
 }
 
 /** Adds the options of `run`. */

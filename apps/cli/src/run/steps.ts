@@ -10,7 +10,7 @@ import { withDatacenter, type ActOptions } from '../options.ts';
 import { detailsText, durationText } from '../output/text.ts';
 import { ownHolder } from '../processes.ts';
 import { parseScopes, scopesText, scopeText, withScope } from '../scope.ts';
-import { withTtlAndWait } from './run.ts';
+import { type SharingOptions, sharingModeOf, withSharing, withTtlAndWait } from './run.ts';
 import { acquire, type Acquired, type LeaseRequest, leaseVariables } from './acquire.ts';
 
 const TTL_MS = 10 * 60_000;
@@ -22,6 +22,9 @@ const ACQUIRE_HELP = `
 
 Several scopes, 64 at most, are acquired together or not at all. Each lease has an id and a token of its own, and is
 renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them.
+
+With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
+is held by one of the permits of its namespace (\`leases permits\`). Both take one scope.
 
 Nothing keeps running, so nothing renews the lease: it ends after --ttl, unless \`renew\` is called before.
 Only the API token that acquired it can renew and release it. A job that finds it expired must stop: somebody else
@@ -35,7 +38,7 @@ and leave neither a place in line nor a lease.
 Exit codes: 0 granted; 6 somebody else holds it, also after the whole --wait; 2 wrong usage; 3 no controller answers;
 5 the token does not allow it; 128 + N if signal N ended the wait.`;
 
-interface AcquireOptions extends ActOptions {
+interface AcquireOptions extends ActOptions, SharingOptions {
   readonly namespace?: string;
   readonly ttl: number;
   readonly wait: number;
@@ -56,7 +59,7 @@ function addAcquire(cli: Cli, parent: Command): void {
   const command = withScope(
     cli.leaf(parent, 'acquire <scope...>', 'Acquire a lease for the steps of a job, and end'),
   );
-  withTtlAndWait(command, TTL_MS)
+  withSharing(withTtlAndWait(command, TTL_MS))
     .option('--holder <name>', 'the holder that others see; by default USER@HOST')
     .option('--comment <text>', 'the purpose that others see')
     .option('--metadata <json>', 'any JSON up to 16 KiB, which others see')
@@ -69,6 +72,7 @@ function addAcquire(cli: Cli, parent: Command): void {
       const scopes = parseScopes([first, ...others], options.namespace);
       await acquireAndEnd(cli, options.env === true, {
         scopes,
+        mode: sharingModeOf(scopes, options),
         ttlMs: options.ttl,
         waitMs: options.wait,
         holder: options.holder ?? ownHolder(),

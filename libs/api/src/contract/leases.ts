@@ -181,6 +181,15 @@ export const declareInputSchema = z.strictObject({
     .max(LIMITS.acquiresPerCallMax),
 });
 
+export const declaredInputSchema = z
+  .strictObject({
+    /** Only of this namespace, without its children. */
+    namespace: anyNamespaceSchema.optional(),
+    ...pageFields,
+    ...placedFields,
+  })
+  .prefault({});
+
 export const setPermitsInputSchema = z.strictObject({
   namespace: anyNamespaceSchema,
   permits: permitsSchema,

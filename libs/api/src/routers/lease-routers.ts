@@ -3,12 +3,12 @@ import type { z } from 'zod';
 import { assertMayHold } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
 import type { ApiServices } from '../context.ts';
-import { pageInputSchema } from '../contract/common.ts';
 import {
   acquireAllInputSchema,
   acquireInputSchema,
   acquireItemSchema,
   acquireManyInputSchema,
+  declaredInputSchema,
   declareInputSchema,
   downgradeInputSchema,
   failingCallbacksInputSchema,
@@ -159,8 +159,8 @@ const holding = {
 /** What people look at. */
 const looking = {
   declared: viewerProcedure
-    .input(bounded(pageInputSchema))
-    .query(({ ctx, input }) => ctx.services.leases.declared(input, ctx.caller)),
+    .input(bounded(declaredInputSchema))
+    .query(placed(({ services, caller }, asked) => services.leases.declared(asked, caller))),
 
   list: viewerProcedure
     .input(bounded(leaseListInputSchema))

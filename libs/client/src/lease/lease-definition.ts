@@ -37,9 +37,11 @@ export interface TryAcquireOptions {
   readonly metadata?: unknown;
   /**
    * `shared`: beside all others that share the key, while nobody holds it alone. Callers that wait to hold it
-   * alone come before those that ask later to share it. By default `exclusive`: alone.
+   * alone come before those that ask later to share it. `permit`: with one of the number of permits that another
+   * service has declared, or an operator has set; a definition with `permits` needs no mode. By default
+   * `exclusive`: alone.
    */
-  readonly mode?: 'shared' | 'exclusive' | undefined;
+  readonly mode?: 'shared' | 'permit' | 'exclusive' | undefined;
   /** The holder; by default that of the client. */
   readonly holder?: string | undefined;
   /**
@@ -150,7 +152,7 @@ function modeOf(
   { mode }: AcquireOptions,
   permits: LeasePermits | undefined,
 ): AcquireIntent['mode'] {
-  if (mode === 'shared') return mode;
+  if (mode === 'shared' || mode === 'permit') return mode;
   return permits === undefined ? undefined : 'permit';
 }
 

@@ -1,6 +1,7 @@
 /** Requests for several leases: granted together, refused with the lease that stands in the way, or tried again. */
 import { LeaseError } from '../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
+import { resourceText } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -11,6 +12,7 @@ import {
   GRANT_TRIES_MAX,
   grantedOutcome,
   isOverstayed,
+  isOwnRow,
   lookAtRefusals,
   prepareGrants,
   refusedOutcome,
@@ -43,10 +45,14 @@ export type GrantRequests = readonly [GrantRequest, ...GrantRequest[]];
 export interface GroupGranter {
   /**
    * Grants all of them, or reports what stands in the way of one.
-   * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`, `request.rate_limited`.
+   * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`, `request.rate_limited`;
+   * `lease.is_pool`.
    */
   grantAll(requests: GrantRequests, signal?: AbortSignal): Promise<GrantAllOutcome>;
-  /** Why they would not all be granted now, by a plain read; undefined when they may be. @throws {LeaseError} `grant.hold_off`. */
+  /**
+   * Why they would not all be granted now, by a plain read; undefined when they may be.
+   * @throws {LeaseError} `grant.hold_off`; `lease.is_pool`.
+   */
   refusalOfAll(requests: GrantRequests): Promise<RefusedAll | { outcome: 'recorded' } | undefined>;
 }
 
@@ -166,6 +172,7 @@ async function findLost(
 /**
  * Why they would not all be granted. A lease that somebody holds says more than a line that somebody is first in.
  * `isLast`: a row that its last holder keeps locked after its time counts as held.
+ * @throws {LeaseError} `lease.is_pool`: the own row of a pool is never granted, so a wait for it would not end.
  */
 async function refusalOfAll(
   store: KernelStore,
@@ -177,9 +184,21 @@ async function refusalOfAll(
   for (const [place, refusal] of refusals.entries()) {
     const outcome = refusedOutcome(store, refusal) ?? (isLast ? overstayed(refusal) : undefined);
     if (outcome?.outcome === 'recorded') return outcome;
+    if (outcome?.outcome === 'held') assertNoPool(outcome.by);
     if (outcome !== undefined && outcome.outcome !== 'granted') refused.push({ ...outcome, place });
   }
   return refused.length === 0 ? undefined : counted(store, requests, refused);
+}
+
+function assertNoPool(row: LeaseRow): void {
+  if (!isOwnRow(row)) return;
+  const { namespace, name, poolKind: kind } = row;
+  const why = kind === 'permit' ? 'it is held by permits' : 'it is shared';
+  throw new LeaseError(
+    'lease.is_pool',
+    `The lease ${resourceText(row)} is not acquired together with others: ${why}.`,
+    { details: { namespace: namespace === '' ? [] : namespace.split('.'), key: name, kind } },
+  );
 }
 
 /** The refusal that is reported, counted. */

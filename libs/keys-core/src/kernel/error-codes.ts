@@ -229,12 +229,17 @@ const LEASE_CODES = {
   'lease.permits_differ': {
     http: 409,
     text: 'Another number of permits is declared for these leases.',
-    doc: 'Two services declare different numbers, which `details.declared` and `details.asked` are. `details.declaredBy` has declared the one in force. Deploy one number, or set it: `leasehold leases permits set`.',
+    doc: 'Two services declare different numbers, which `details.declared` and `details.asked` are. `details.declaredBy` has declared the one in force. Deploy one number, or set it: `leasehold leases permits set NAMESPACE --per-key N`, with `--total` if they have one.',
   },
   'lease.permits_not_declared': {
     http: 409,
     text: 'No number of permits is declared for these leases.',
-    doc: 'Declare it before a permit is acquired: `leases.declare`, which `defineLease` of the client library calls, or `leasehold leases permits set`.',
+    doc: 'Declare it before a permit is acquired: `leases.declare`, which `defineLease` of the client library calls, or `leasehold leases permits set NAMESPACE --per-key N`.',
+  },
+  'lease.is_pool': {
+    http: 409,
+    text: 'Several may hold this lease at once, so it is not acquired together with others.',
+    doc: '`details.namespace` and `details.key` name the lease, and `details.kind` is `permit` or `shared`: it has been held by permits, or shared. Acquire it by itself.',
   },
   'environment.frozen': {
     http: 409,

@@ -21,6 +21,7 @@ import {
   released,
   SERVICE,
 } from '../testing/lease-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
 import { createLeasesTogether } from './acquiring-all.ts';
 import type { AcquireAllAnswer, AcquireAllInput, CallerLife, GrantedLease } from './lease-types.ts';
 
@@ -122,6 +123,37 @@ describe('an acquire of several leases', () => {
       new Set([true]),
     );
     expect(await heldIn(at)).toEqual({ a: 'alice', b: 'alice', c: 'alice' });
+  });
+
+  test.each(['permit', 'shared'] as const)(
+    'is refused with the lease that several may hold at once, also while nobody holds it: %s',
+    async (mode) => {
+      const at = await openLeases();
+      if (mode === 'permit') await declarePermits(at, { perKey: 2 }, NAMESPACE);
+      const lease = await one(at, 'b', { mode, holder: 'bob' });
+      const refusal = {
+        code: 'lease.is_pool',
+        details: { namespace: [NAMESPACE], key: 'b', kind: mode },
+      };
+
+      const held = acquireAll(at, ['a', 'b'], { waitMs: 60_000 });
+      await expect(held).rejects.toMatchObject(refusal);
+      await released(at, lease);
+      await expect(acquireAll(at, ['a', 'b'])).rejects.toMatchObject(refusal);
+
+      expect([await heldIn(at), await lineOf(at, 'a')]).toEqual([{}, []]);
+    },
+  );
+
+  test('ends its wait with that refusal when the holder of a lease begins to share it', async () => {
+    const at = await openLeases();
+    const lease = await one(at, 'b', { holder: 'bob' });
+    const waiting = await inLines(at, ['a', 'b'], { holder: 'alice' });
+
+    await at.service.downgrade(lease, SERVICE);
+
+    await expect(waiting.answer).rejects.toMatchObject({ code: 'lease.is_pool' });
+    expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
   });
 
   test('grants none if one is held, and says which, by whom and for how long', async () => {

@@ -30,6 +30,8 @@ describe('declarations', () => {
     ]);
     const limited = await on.operations.declared({ limit: 10 }, LIMITED);
     expect(limited.items.map(({ namespace }) => namespace)).toEqual(['a', 'a.c']);
+    const one = await on.operations.declared({ limit: 10, namespace: 'a' }, OPERATOR);
+    expect(one.items.map(({ namespace }) => namespace)).toEqual(['a']);
     await expect(on.operations.declare(declare('a', 999), SERVICE)).rejects.toMatchObject({
       code: 'lease.ttl_out_of_range',
     });

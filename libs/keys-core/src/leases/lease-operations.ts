@@ -155,12 +155,13 @@ async function declareLeases(
 /** A page of declarations. @throws {LeaseError} `request.invalid` for a foreign cursor. */
 async function declarationPage(
   store: Store,
-  input: PageInput,
+  input: Parameters<LeaseOperations['declared']>[0],
   caller: Caller,
 ): Promise<DatedPage<LeaseDeclaration>> {
   const [after = null] = input.cursor === undefined ? [] : decodeCursor(input.cursor, 1);
   const rows = await readDeclarations(store.reads, {
     namespaces: caller.namespaces,
+    namespace: input.namespace ?? null,
     after,
     limit: input.limit + 1,
   });

@@ -177,7 +177,7 @@ export interface LeasesTogether {
    * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
    * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
    * as any other.
-   * @throws {LeaseError} as {@link LeaseService.acquire}.
+   * @throws {LeaseError} as {@link LeaseService.acquire}; `lease.is_pool` for one that several may hold at once.
    */
   acquireAll(
     input: AcquireAllInput & { readonly localTimeMs: number },
@@ -443,7 +443,11 @@ export interface LeaseOperations {
     input: { readonly namespace: string; readonly permits: Permits },
     caller: Caller,
   ): Promise<PermitsInForce>;
-  declared(input: PageInput, caller: Caller): Promise<DatedPage<LeaseDeclaration>>;
+  /** Of one namespace, without its children, or of all. */
+  declared(
+    input: PageInput & { readonly namespace?: string | undefined },
+    caller: Caller,
+  ): Promise<DatedPage<LeaseDeclaration>>;
   blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
   revoke(

@@ -113,6 +113,8 @@ interface GrantDetailProps {
   readonly missing: ReactNode;
   /** What runs for it, as a panel beside the holder. */
   readonly backend?: (item: DetailItem) => ReactNode;
+  /** Of a lease that several hold at once: all of them, as a panel. */
+  readonly holders?: (item: LeaseDetail) => ReactNode;
   /** What that writes, as a tab. */
   readonly log?: (item: DetailItem) => ReactNode;
 }
@@ -126,7 +128,7 @@ export function GrantDetail(props: GrantDetailProps) {
   return <DetailOfOne key={`${datacenter} ${namespace}/${name}`} {...props} />;
 }
 
-function DetailOfOne({ face, resource, missing, backend, log }: GrantDetailProps) {
+function DetailOfOne({ face, resource, missing, backend, holders, log }: GrantDetailProps) {
   const { namespace, name, datacenter } = resource;
   const input = { namespace, name, ...at(datacenter) };
   const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
@@ -153,6 +155,7 @@ function DetailOfOne({ face, resource, missing, backend, log }: GrantDetailProps
             </Panel>
             {backend?.(item)}
           </div>
+          {'pool' in item ? holders?.(item) : null}
           <GrantTabs face={face} item={item} log={log?.(item)} />
         </>
       )}
@@ -336,8 +339,9 @@ function searchOf(namespace: string, name: string): string {
 
 /** A key, a lease or an environment as it comes over the wire. */
 type DetailItem =
-  | (NonNullable<Outputs['keys']['get']> & { readonly metadata?: undefined })
-  | NonNullable<Outputs['leases']['get']>;
+  (NonNullable<Outputs['keys']['get']> & { readonly metadata?: undefined }) | LeaseDetail;
+
+type LeaseDetail = NonNullable<Outputs['leases']['get']>;
 
 /** What a first visit does not show is loaded with its tab. */
 const JsonView = dynamic(() => import('~/ui/page.tsx').then((module) => module.JsonView));

@@ -58,6 +58,8 @@ export async function readDeclarations(
   sql: Sql<'reads'>,
   page: {
     readonly namespaces: readonly string[] | null;
+    /** Only this one, without its children; all without it. */
+    readonly namespace: string | null;
     readonly after: string | null;
     readonly limit: number;
   },
@@ -78,6 +80,7 @@ export async function readDeclarations(
     from (
       select d.* from lease_declaration d
       where (${page.after}::text is null or d.namespace > ${page.after} ${C})
+        and (${page.namespace}::text is null or d.namespace = ${page.namespace} ${C})
         and ${withinLimits(page.namespaces, fragment`d.namespace`)}
       order by d.namespace
       limit ${page.limit}
