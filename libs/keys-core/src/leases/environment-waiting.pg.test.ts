@@ -3,7 +3,7 @@ import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { fencedTransaction } from '../grants/fenced-transaction.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { eventsOf } from '../testing/kernel-fixture.ts';
+import { aRequest, eventsOf } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
@@ -16,7 +16,7 @@ import {
   openLeases,
   released,
 } from '../testing/lease-fixture.ts';
-import type { Superseded } from './environment-waiting.ts';
+import { createJoinForEnvironment, type Superseded } from './environment-waiting.ts';
 import { createFreezeService } from './freeze-service.ts';
 import type { AcquireInput, GrantedLease } from './lease-types.ts';
 
@@ -28,6 +28,14 @@ const OPERATOR: Caller = {
 };
 const PROD = { namespace: 'team', name: 'prod' };
 const DEPLOY = { ...PROD, action: 'deploy' };
+
+/** A place in line of its own. */
+const KEYED = {
+  ticketId: randomUUID(),
+  waiter: 'late',
+  idempotencyKey: randomUUID(),
+  fingerprint: undefined,
+};
 
 const open = (databaseUrl?: string): Promise<Leases> =>
   openLeases(databaseUrl === undefined ? {} : { databaseUrl }, 'environment');
@@ -59,6 +67,12 @@ async function orderOf(at: Leases, held: GrantedLease, waiters: string[]): Promi
       .$executeRaw`update lease set principal = 'token-s' where lease_id = ${last.leaseId}::uuid`;
   }
   return order;
+}
+
+async function frozen(at: Leases, ms: number, change: object = {}) {
+  const until = new Date(Date.now() + ms).toISOString();
+  const input = { ...PROD, reason: 'audit', until, ...change };
+  return (await createFreezeService(at.store).freeze(input, OPERATOR)).freeze;
 }
 
 describe('the line for an environment', () => {
@@ -150,12 +164,6 @@ describe('the line for an environment', () => {
 });
 
 describe('a frozen environment', () => {
-  async function frozen(at: Leases, ms: number, change: object = {}) {
-    const until = new Date(Date.now() + ms).toISOString();
-    const input = { ...PROD, reason: 'audit', until, ...change };
-    return (await createFreezeService(at.store).freeze(input, OPERATOR)).freeze;
-  }
-
   test('is waited for until its freeze ends; meanwhile the caller is told until when and why', async () => {
     const at = await open();
     const freeze = await frozen(at, 3_600_000);
@@ -293,6 +301,25 @@ describe('a request that supersedes', () => {
     await acquired(at, { ...PROD, action: 'migrate' });
     await queued(at, 'v2', { supersede: 'running' });
 
+    const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
+    expect(rows).toEqual([{ renewable: true }]);
+  });
+
+  test('ends nobody if it is frozen for longer than it waits', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    await frozen(at, 7_200_000);
+    await queued(at, 'v1', { waitMs: 10_800_000 });
+    const wanted = { ...DEPLOY, holder: 'v2', waitMs: 3_600_000, supersede: 'running' } as const;
+
+    expect(await codeOf(acquire(at, wanted))).toBe('environment.frozen');
+    // A freeze that began after the request was looked at.
+    const late = { ...aRequest({ face: 'environment', ...PROD, tag: 'deploy' }), ...KEYED };
+    const giveUpAtMs = at.store.clock.nowMs() + 3_600_000;
+    const standing = { priority: 0, isNewestFirst: false, supersede: 'running' } as const;
+    await createJoinForEnvironment(at.store)(late, standing, giveUpAtMs);
+
+    expect(await line(at)).toEqual(['v1', 'late']);
     const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
     expect(rows).toEqual([{ renewable: true }]);
   });

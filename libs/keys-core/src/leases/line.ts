@@ -252,7 +252,7 @@ export class Line {
   /** Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen. */
   #outwaits(first: Waiter, error: LeaseError): boolean {
     const nowMs = this.#nowMs();
-    const { remainingMs } = error.details as { readonly remainingMs: number };
+    const remainingMs = frozenForMs(error);
     if (nowMs + remainingMs >= first.giveUpAtMs) return false;
     const lookMs = Math.min(FROZEN_LOOK_MS, remainingMs + AFTER_EXPIRY_MS);
     this.#frozen.set(first, { error, untilMs: nowMs + lookMs });
@@ -295,6 +295,11 @@ export class Line {
 
 export function isFrozen(error: unknown): error is LeaseError {
   return error instanceof LeaseError && error.code === 'environment.frozen';
+}
+
+/** For how long the environment stays frozen, in milliseconds since the database was asked. */
+export function frozenForMs({ details }: LeaseError): number {
+  return (details as { readonly remainingMs: number }).remainingMs;
 }
 
 /** Whether a look that failed may succeed later in the same wait. */

@@ -182,7 +182,7 @@ class Room implements WaitingRoom {
     }
   }
 
-  #join({ request, others = [], standing, life }: Wait): Promise<Ticket | undefined> {
+  #join({ request, others = [], standing, life, giveUpAtMs }: Wait): Promise<Ticket | undefined> {
     const asked = {
       face: request.face,
       namespace: request.namespace,
@@ -194,7 +194,9 @@ class Room implements WaitingRoom {
       fingerprint: request.fingerprint,
       mode: request.mode,
     };
-    if (standing !== undefined) return this.#joinForEnvironment({ ...request, ...asked }, standing);
+    if (standing !== undefined) {
+      return this.#joinForEnvironment({ ...request, ...asked }, standing, giveUpAtMs);
+    }
     return others.length === 0
       ? this.#joins.submit(asked, life.signal)
       : this.#groupJoins.submit({ ...asked, others }, life.signal);
