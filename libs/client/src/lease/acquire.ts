@@ -418,7 +418,8 @@ type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
 /**
  * @throws {UnreachableError} nothing was sent; {@link OutcomeUnknownError} no answer came in time, and
  * the attempt is being given up; the reason of the signal, likewise; `lease.wait_cancelled` when its
- * place in line is gone, or its grant was not confirmed in time; or the error that was answered.
+ * place in line is gone, or its grant was not confirmed in time; `lease.not_held` when the grant was revoked before;
+ * or the error that was answered.
  */
 async function acquireGrant(
   deps: AcquireDeps,
@@ -539,8 +540,11 @@ class Attempt {
       throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
     });
     if (result.outcome === 'refused') {
-      throw new LeaseholdCallError('lease.wait_cancelled', {
-        details: { leaseId, reason: result.reason },
+      const { reason } = result;
+      // What was taken from it is not waited for again: a newer request may have superseded it.
+      const isTaken = reason === 'renewal_blocked' || reason === 'revoked';
+      throw new LeaseholdCallError(isTaken ? 'lease.not_held' : 'lease.wait_cancelled', {
+        details: { leaseId, reason },
       });
     }
     const lease = { ...answer.lease, deadlines: result.deadlines };
