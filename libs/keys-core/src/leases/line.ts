@@ -226,8 +226,7 @@ export class Line {
           if (this.#waiters[0]?.request.mode !== undefined) this.hint();
           break;
         case 'recorded':
-          this.remove(first);
-          first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+          this.lostTicket(first);
           break;
         case 'held':
           this.#meetHolder(first, { refused: outcome, askedAtMs });
@@ -239,23 +238,34 @@ export class Line {
           break;
       }
     } catch (error) {
-      if (isPassing(error)) {
-        this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
-        return;
-      }
-      if (isFrozen(error) && this.#outwaits(first, error)) return;
-      this.remove(first);
-      first.reject(error);
+      this.#meetFailure(first, error);
     }
   }
 
-  /** Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen. */
+  #meetFailure(first: Waiter, error: unknown): void {
+    if (isPassing(error)) {
+      this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
+      return;
+    }
+    if (isFrozen(error) && this.#outwaits(first, error)) return;
+    this.remove(first);
+    first.reject(error);
+  }
+
+  /**
+   * Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen.
+   * Those whom the same freeze stops are not looked for one after another: many would keep back one that is not frozen.
+   */
   #outwaits(first: Waiter, error: LeaseError): boolean {
     const nowMs = this.#nowMs();
     const remainingMs = frozenForMs(error);
     if (nowMs + remainingMs >= first.giveUpAtMs) return false;
     const lookMs = Math.min(FROZEN_LOOK_MS, remainingMs + AFTER_EXPIRY_MS);
-    this.#frozen.set(first, { error, untilMs: nowMs + lookMs });
+    for (const one of this.#waiters) {
+      if (one !== first && !isStoppedWith(first, one)) continue;
+      if (nowMs + remainingMs >= one.giveUpAtMs) continue;
+      this.#frozen.set(one, { error, untilMs: nowMs + lookMs });
+    }
     this.#lookBy(nowMs + lookMs);
     this.#isLookWanted = true;
     return true;
@@ -291,6 +301,11 @@ export class Line {
   #lookBy(atMs: number): void {
     this.#nextLookAtMs = Math.min(this.#nextLookAtMs, atMs);
   }
+}
+
+/** Whether every freeze that stops the one stops the other. */
+function isStoppedWith({ request: one }: Waiter, { request: other }: Waiter): boolean {
+  return one.tag === other.tag && one.override === undefined && other.override === undefined;
 }
 
 export function isFrozen(error: unknown): error is LeaseError {
