@@ -161,6 +161,20 @@ describe('the line for an environment', () => {
     expect([first, second]).toMatchObject([told, told]);
     expect(await third).toMatchObject({ outcome: 'granted' });
   });
+
+  test('never answers that one waits before it is known for whom', async () => {
+    const at = await open();
+    const held = await acquired(at, { ...DEPLOY, holder: 'runner' });
+    await queued(at, 'first');
+
+    const answer = await acquire(at, { ...DEPLOY, holder: 'w', waitMs: 3_600_000, callMs: 1 });
+
+    const since = Date.parse('since' in answer ? answer.since : '');
+    expect(answer).toMatchObject({ outcome: 'waiting', by: 'runner', place: 2 });
+    expect(since).toBeGreaterThan(Date.now() - 60_000);
+    expect(await line(at)).toEqual(['first', 'w']);
+    await released(at, held);
+  });
 });
 
 describe('a frozen environment', () => {

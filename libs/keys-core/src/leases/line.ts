@@ -129,6 +129,12 @@ export class Line {
     return this.refusalOf(waiter) !== undefined || nowMs >= waiter.giveUpAtMs + LAST_LOOK_MS_MAX;
   }
 
+  /** Whether a waiter whose call is over may be answered that it waits: likewise, or a freeze is the reason. */
+  maySayWhy(waiter: Waiter, nowMs: number): boolean {
+    const isKnown = this.refusalOf(waiter) !== undefined || this.#frozen.has(waiter);
+    return isKnown || nowMs >= endOf(waiter) + LAST_LOOK_MS_MAX;
+  }
+
   /** Looks for a waiter whose time is over, unless a look that will do is under way. */
   lookLast({ startedAtMs }: Waiter): void {
     if (this.#lookingSinceMs === undefined || this.#lookingSinceMs < startedAtMs) this.look();
@@ -301,6 +307,11 @@ export class Line {
   #lookBy(atMs: number): void {
     this.#nextLookAtMs = Math.min(this.#nextLookAtMs, atMs);
   }
+}
+
+/** When a call is answered at the latest, but for a last look. */
+export function endOf({ giveUpAtMs, callEndsAtMs = giveUpAtMs }: Waiter): number {
+  return Math.min(giveUpAtMs, callEndsAtMs);
 }
 
 /** Whether every freeze that stops the one stops the other. */
