@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { fencedTransaction } from '../grants/fenced-transaction.ts';
+import { grant } from '../grants/sql/grant.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { aRequest, eventsOf } from '../testing/kernel-fixture.ts';
+import { aGate } from '../testing/coordinator-fixture.ts';
+import { aGuard, aRequest, eventsOf } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
@@ -11,6 +13,7 @@ import {
   ALIVE,
   codeOf,
   inLine,
+  isSomeoneWaiting,
   type Leases,
   lineOf,
   openLeases,
@@ -100,6 +103,7 @@ describe('the line for an environment', () => {
     await queued(at, 'operator', {}, OPERATOR);
     await queued(at, 'operator-newest', { order: 'newest' }, OPERATOR);
     const order = ['operator-newest', 'operator', 'newest-2', 'newest-1', 'old', 'young'];
+
 
     expect(await line(at)).toEqual(order);
     expect(await orderOf(at, held, order)).toEqual(order);
@@ -213,6 +217,33 @@ describe('a frozen environment', () => {
     expect(answer).toMatchObject({ outcome: 'granted' });
     expect(await line(at)).toEqual(['frozen']);
   });
+});
+
+test('nobody passes a frozen waiter by a statement that waits for its row until the freeze is over', async () => {
+  const at = await open();
+  await released(at, await acquired(at, DEPLOY));
+  await frozen(at, 3_600_000, { action: 'deploy' });
+  const environment = { face: 'environment', ...PROD, tag: 'deploy' } as const;
+  const standing = { priority: 0, isNewestFirst: false };
+  await createJoinForEnvironment(at.store)({ ...aRequest(environment), ...KEYED }, standing, 0);
+  const [locked, end] = [aGate(), aGate()];
+  const locking = at.store.guests.$transaction(async (tx) => {
+    await tx.$queryRaw`select 1 as one from lease where name = 'prod' for update`;
+    locked.open();
+    await end.opened;
+  });
+  await locked.opened;
+  const guard = await aGuard(at.store);
+  const newcomer = aRequest({ ...environment, tag: 'migrate' });
+  const granting = at.store.general.$transaction((tx) =>
+    grant(tx, [newcomer], { guard, onLocked: 'wait' }),
+  );
+  await waitUntil(() => isSomeoneWaiting(at));
+  await at.store.general.$executeRaw`update environment_freeze set ends_at = clock_timestamp()`;
+  end.open();
+  await locking;
+
+  expect((await granting).grants.size).toBe(0);
 });
 
 describe('a request that supersedes', () => {
