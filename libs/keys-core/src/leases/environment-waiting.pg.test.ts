@@ -22,6 +22,7 @@ import {
 import { createJoinForEnvironment, type Superseded } from './environment-waiting.ts';
 import { createFreezeService } from './freeze-service.ts';
 import type { AcquireInput, GrantedLease } from './lease-types.ts';
+import { readContention } from './sql/contention.ts';
 
 const OPERATOR: Caller = {
   principal: 'token-o',
@@ -31,6 +32,8 @@ const OPERATOR: Caller = {
 };
 const PROD = { namespace: 'team', name: 'prod' };
 const DEPLOY = { ...PROD, action: 'deploy' };
+
+const ALL = { namespace: '', namespaces: null, afterId: null, limit: 10 };
 
 /** A place in line of its own. */
 const KEYED = {
@@ -104,8 +107,11 @@ describe('the line for an environment', () => {
     await queued(at, 'operator-newest', { order: 'newest' }, OPERATOR);
     const order = ['operator-newest', 'operator', 'newest-2', 'newest-1', 'old', 'young'];
 
+    const shown = await readContention(at.store.reads, ['environment'], ALL);
 
     expect(await line(at)).toEqual(order);
+    shown.sort((a, b) => a.place - b.place);
+    expect(shown.map(({ waiter }) => waiter)).toEqual(order);
     expect(await orderOf(at, held, order)).toEqual(order);
   });
 
