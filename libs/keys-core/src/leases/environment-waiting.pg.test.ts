@@ -347,6 +347,15 @@ describe('a request that supersedes', () => {
     expect(events).toEqual([{ actor: 'service', reason: 'superseded by v2' }]);
   });
 
+  test('revokes also what an operator runs', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY, { caller: OPERATOR });
+    await queued(at, 'v2', { supersede: 'running' });
+
+    const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
+    expect(rows).toEqual([{ renewable: false }]);
+  });
+
   test('leaves what runs for another action alone', async () => {
     const at = await open();
     await acquired(at, { ...PROD, action: 'migrate' });
