@@ -71,18 +71,28 @@ export async function acquire(
   const endsAtMs = nowMs() + request.waitMs;
   // A longer wait takes a place in line again.
   const waitMsMax = request.scopes.length > 1 ? LIMITS.waitMsMax : LIMITS.waitMsInLineMax;
+  let wanted = request;
   for (;;) {
     const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), waitMsMax);
     try {
-      return await acquireWithin(leasehold, request, acquiring, Math.floor(waitMs));
+      return await acquireWithin(leasehold, wanted, acquiring, Math.floor(waitMs));
     } catch (error) {
-      if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) continue;
+      if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) {
+        wanted = withoutSuperseding(request);
+        continue;
+      }
       if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
         throw heldFailure(error, request);
       }
       throw error;
     }
   }
+}
+
+/** A place that is taken again supersedes nobody: those who wait then may have come later. */
+function withoutSuperseding({ environment, ...request }: LeaseRequest): LeaseRequest {
+  if (environment === undefined) return request;
+  return { ...request, environment: { ...environment, supersede: undefined } };
 }
 
 async function acquireWithin(

@@ -126,6 +126,42 @@ describe('acquire', () => {
     expect(wire.heartbeats).toEqual([]);
   });
 
+  test('a place in line is kept by calls that wait, also at the end, and given up if its caller fails', async () => {
+    const { clock, wire, taker, define, background } = setUpLeases();
+    await define({}, 'alice').acquire('k');
+    const waits: number[] = [];
+    const acquire = wire.acquire.bind(wire);
+    wire.acquire = async (request, waitMs, ending) => {
+      const answer = await acquire(request, waitMs, ending);
+      waits.push(waitMs);
+      if (waits.length % 2 === 0 || answer.outcome !== 'held') return answer;
+      clock.jump(6_000);
+      return { ...answer, outcome: 'waiting', place: 1, frozen: null };
+    };
+    const givenUp: string[] = [];
+    wire.giveUp = ({ idempotencyKey }) => Promise.resolve(void givenUp.push(idempotencyKey));
+    const intent = {
+      scope: { face: 'lease', namespace: ['user', 'update'], key: 'k' },
+      ttlMs: 30_000,
+      holder: 'bob',
+      waitMs: 5_000,
+      renews: true,
+      signal: undefined,
+    } as const;
+
+    const timeout = await failureOf(taker.acquire(intent));
+    const onWaiting = (): void => {
+      throw new Error('cannot show it');
+    };
+    const failure = await failureOf(taker.acquire({ ...intent, onWaiting }));
+    await background.idle();
+
+    expect(timeout).toBeInstanceOf(LeaseWaitTimeoutError);
+    expect(failure).toMatchObject({ message: 'cannot show it' });
+    expect(waits).toEqual([5_000, 1, 5_000]);
+    expect(givenUp).toEqual([wire.acquires.at(-1)?.idempotencyKey]);
+  });
+
   test('many that are asked for at once are asked for together before their callers wait', async () => {
     const { wire, define } = setUpLeases();
     const waits: number[] = [];

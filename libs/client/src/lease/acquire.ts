@@ -418,7 +418,8 @@ type Granted = Extract<AcquireAnswer, { outcome: 'granted' }>;
 /**
  * @throws {UnreachableError} nothing was sent; {@link OutcomeUnknownError} no answer came in time, and
  * the attempt is being given up; the reason of the signal, likewise; `lease.wait_cancelled` when its
- * place in line is gone, or its grant was not confirmed in time; or the error that was answered.
+ * place in line is gone, or its grant was not confirmed in time; `lease.not_held` when the grant was revoked before;
+ * or the error that was answered.
  */
 async function acquireGrant(
   deps: AcquireDeps,
@@ -433,8 +434,8 @@ async function acquireGrant(
     if (answer.outcome === 'held' || isConfirmed) return acquired;
     return await attempt.confirm(answer, signal);
   } catch (error) {
-    // An earlier try may have arrived, even if the last one did not.
-    if (signal?.aborted === true || mayPassInTime(error)) attempt.giveUp();
+    // An earlier try may have arrived, even if the last one did not, and a place in line keeps others back.
+    if (signal?.aborted === true || mayPassInTime(error) || attempt.isInLine) attempt.giveUp();
     const isUnknown = error instanceof OutcomeUnknownError;
     throw (isUnknown ? attempt.unreachable() : undefined) ?? error;
   }
@@ -453,6 +454,7 @@ class Attempt {
   readonly #failed: FailedTry | undefined;
   readonly #onWaiting: AcquireIntent['onWaiting'];
   readonly #beganAtMs: number;
+  #isInLine = false;
 
   constructor(
     deps: AcquireDeps,
@@ -467,6 +469,11 @@ class Attempt {
     this.#beganAtMs = failed?.sentAtMs ?? deps.machine.clock.nowMs();
   }
 
+  /** Whether its last answer was that it has a place in line. */
+  get isInLine(): boolean {
+    return this.#isInLine;
+  }
+
   async carryOut(signal: AbortSignal | undefined): Promise<Acquired> {
     const { machine, answerMs } = this.#deps;
     const tryMs = Math.min(TRY_MS, answerMs);
@@ -477,24 +484,26 @@ class Attempt {
     }
     for (;;) {
       const sentAtMs = machine.clock.nowMs();
-      const lineMs = Math.max(0, this.#waitMs - (sentAtMs - this.#beganAtMs));
+      const leftMs = this.#waitMs - (sentAtMs - this.#beganAtMs);
+      // One that may wait is to the end sent as one that does: without a wait it would be another request.
+      const lineMs = Math.max(this.#waitMs > 0 ? 1 : 0, leftMs);
       const callMs = this.#callMs(lineMs, waitingCount);
-      let thrown: unknown;
+      const ms = Math.min(lineMs, callMs ?? lineMs) + tryMs;
+      let answer: AcquireAnswer;
       try {
-        const ms = Math.min(lineMs, callMs ?? lineMs) + tryMs;
-        const answer = await callWithin(machine, { ms, signal }, (ending) =>
+        answer = await callWithin(machine, { ms, signal }, (ending) =>
           outsideOfWork(() => this.#deps.wire.acquire(this.#request, lineMs, ending, callMs)),
         );
-        if (answer.outcome !== 'waiting') return { answer, sentAtMs };
-        waitingCount += 1;
-        failureCount = 0;
-        const { place, frozen } = answer;
-        this.#onWaiting?.({ ...heldByOf(answer), place, frozen });
-        continue;
       } catch (error) {
-        thrown = error;
+        await this.#pause((failureCount += 1), error, signal);
+        continue;
       }
-      await this.#pause((failureCount += 1), thrown, signal);
+      this.#isInLine = answer.outcome === 'waiting';
+      if (answer.outcome !== 'waiting') return { answer, sentAtMs };
+      waitingCount += 1;
+      failureCount = 0;
+      const { place, frozen } = answer;
+      this.#onWaiting?.({ ...heldByOf(answer), place, frozen });
     }
   }
 
@@ -539,8 +548,11 @@ class Attempt {
       throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
     });
     if (result.outcome === 'refused') {
-      throw new LeaseholdCallError('lease.wait_cancelled', {
-        details: { leaseId, reason: result.reason },
+      const { reason } = result;
+      // What was taken from it is not waited for again: a newer request may have superseded it.
+      const isTaken = reason === 'renewal_blocked' || reason === 'revoked';
+      throw new LeaseholdCallError(isTaken ? 'lease.not_held' : 'lease.wait_cancelled', {
+        details: { leaseId, reason },
       });
     }
     const lease = { ...answer.lease, deadlines: result.deadlines };

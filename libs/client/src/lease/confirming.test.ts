@@ -97,6 +97,20 @@ describe('a lease that was waited for', () => {
     expect(wire.grantsCount).toBe(2);
   });
 
+  test('is not waited for again if it was revoked before it was confirmed', async () => {
+    const { wire, waits, wait } = await setUpLine();
+    wire.beforeHeartbeat = () => {
+      wire.blockRenewal('k');
+    };
+
+    await expect(wait()).rejects.toMatchObject({
+      code: 'lease.not_held',
+      details: { reason: 'renewal_blocked' },
+    });
+
+    expect(waits).toHaveLength(1);
+  });
+
   test('is requested without confirmation after three confirmations were too late', async () => {
     const { clock, wire, waits, wait } = await setUpLine();
     wire.beforeHeartbeat = () => {

@@ -3,7 +3,7 @@ export { createCoalescer } from './coalesce.ts';
 export { inFence, isLeaseId, notHeld } from './fenced-transaction.ts';
 export { createFreeRowRemover } from './free-rows.ts';
 export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
-export { instant } from './sql/freezes.ts';
+export { instant, readStoppingFreezes } from './sql/freezes.ts';
 export {
   isOverstayed,
   isOwnRow,

@@ -42,7 +42,7 @@ import {
 } from './acquire-answers.ts';
 import type { AcquireAnswer, CallerLife, HeldAnswer, LeaseService } from './lease-types.ts';
 import { priorityOf, type Standing } from './environment-waiting.ts';
-import { isFrozen, type Refused } from './line.ts';
+import { frozenForMs, isFrozen, type Refused } from './line.ts';
 import { createWaitingRoom } from './waiting.ts';
 
 /** An acquire, as its caller wants it carried out. */
@@ -157,7 +157,9 @@ export function createAcquirer(store: KernelStore, leases: LeaseStore): Acquirer
     async acquire(call) {
       const { request, waitMs, standing } = call;
       // What supersedes others does so in line: they may be before it there.
-      const isInLine = isBusy(request) || standing?.supersede !== undefined;
+      const isSuperseding = standing?.supersede !== undefined;
+      if (isSuperseding) await assertMayPass(leases, call);
+      const isInLine = isBusy(request) || isSuperseding;
       const outcome = waitMs > 0 && isInLine ? undefined : await askFirst(call);
       if (outcome === undefined) return wait(call);
       switch (outcome.outcome) {
@@ -186,6 +188,18 @@ async function askFirst({ request, waitMs, ask }: AcquireCall): Promise<GrantOut
       isFrozen(error) || (error instanceof LeaseError && error.code === 'grant.contended');
     if (waitMs === 0 || !mayPass) throw error;
     return undefined;
+  }
+}
+
+/**
+ * Refuses a request before it ends others for nothing.
+ * @throws {LeaseError} `grant.hold_off`; `environment.frozen` for longer than it may wait.
+ */
+async function assertMayPass(leases: LeaseStore, { request, waitMs }: AcquireCall): Promise<void> {
+  try {
+    await leases.refusal(request);
+  } catch (error) {
+    if (!isFrozen(error) || frozenForMs(error) >= waitMs) throw error;
   }
 }
 

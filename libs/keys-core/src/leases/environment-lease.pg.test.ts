@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { aGate, makeNotes, note, openSession } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { waitUntil } from '@leasehold/testing';
@@ -9,6 +9,7 @@ import {
   tryAcquireEnvironment,
   withEnvironmentLease,
   type Environment,
+  type EnvironmentAcquire,
   type EnvironmentLease,
   type EnvironmentLeaseDeps,
   type EnvironmentUse,
@@ -93,6 +94,28 @@ describe('tryAcquireEnvironment', () => {
     });
     await held.close();
     expect(await newest).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('calls that wait in one process look for the one that is next, and for no other', async () => {
+    const kernel = await openKernel();
+    const held = await leased(kernel);
+    const looks = vi.spyOn(kernel.leases, 'refusal');
+    onTestFinished(() => looks.mockRestore());
+    const waits: Promise<EnvironmentAcquire>[] = [];
+    for (const holder of ['w1', 'w2', 'w3']) {
+      const request = { ...DEPLOY, holder, waitMs: 60_000 };
+      waits.push(tryAcquireEnvironment(depsOf(kernel), 'prod', request));
+      await waitUntil(async () => (await lineOf(kernel, 'prod')).includes(holder));
+    }
+    await waitUntil(() => looks.mock.calls.length >= 3);
+    const lookedFor = new Set(looks.mock.calls.map(([{ holder }]) => holder));
+    await held.close();
+    for (const wait of waits) {
+      const answer = await wait;
+      if (answer.outcome === 'granted') await answer.lease.close();
+    }
+
+    expect(lookedFor).toEqual(new Set(['w1']));
   });
 
   test('await using releases the lease', async () => {

@@ -22,6 +22,7 @@ import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transa
 import {
   type CallerLife,
   type HeldAnswer,
+  type LeaseService,
   assertTtl,
   createLeaseService,
   heldAnswer,
@@ -221,13 +222,24 @@ async function leaseEnvironment(
 /** This process is there for as long as it runs. */
 const HERE: CallerLife = { signal: new AbortController().signal, isAlive: () => true };
 
+/** One for all calls of a process: they look and keep their places together. */
+const services = new WeakMap<LeaseStore, LeaseService>();
+
+function serviceOf({ store, leases }: EnvironmentLeaseDeps): LeaseService {
+  const service =
+    services.get(leases) ?? createLeaseService({ store, leases, face: 'environment' });
+  services.set(leases, service);
+  return service;
+}
+
 /** Waits in the line as a caller of a controller does, at the database itself. */
 async function leaseInLine(
-  { store, leases, principal }: EnvironmentLeaseDeps,
+  deps: EnvironmentLeaseDeps,
   { namespace, name }: Resource,
   request: EnvironmentRequest & { readonly waitMs: number; readonly ttlMs: number },
 ): Promise<GrantRef | HeldAnswer> {
-  const service = createLeaseService({ store, leases, face: 'environment' });
+  const { store, principal } = deps;
+  const service = serviceOf(deps);
   const { holder, action, comment, ttlMs, order, supersede } = request;
   const asked = { namespace, name, holder, action, comment, ttlMs, order, supersede };
   const caller = { principal, actor: holder, role: 'client', namespaces: null };

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { fencedTransaction } from '../grants/fenced-transaction.ts';
+import { grant } from '../grants/sql/grant.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { eventsOf } from '../testing/kernel-fixture.ts';
+import { aGate } from '../testing/coordinator-fixture.ts';
+import { aGuard, aRequest, eventsOf } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
@@ -11,14 +13,16 @@ import {
   ALIVE,
   codeOf,
   inLine,
+  isSomeoneWaiting,
   type Leases,
   lineOf,
   openLeases,
   released,
 } from '../testing/lease-fixture.ts';
-import type { Superseded } from './environment-waiting.ts';
+import { createJoinForEnvironment, type Superseded } from './environment-waiting.ts';
 import { createFreezeService } from './freeze-service.ts';
 import type { AcquireInput, GrantedLease } from './lease-types.ts';
+import { readContention } from './sql/contention.ts';
 
 const OPERATOR: Caller = {
   principal: 'token-o',
@@ -28,6 +32,16 @@ const OPERATOR: Caller = {
 };
 const PROD = { namespace: 'team', name: 'prod' };
 const DEPLOY = { ...PROD, action: 'deploy' };
+
+const ALL = { namespace: '', namespaces: null, afterId: null, limit: 10 };
+
+/** A place in line of its own. */
+const KEYED = {
+  ticketId: randomUUID(),
+  waiter: 'late',
+  idempotencyKey: randomUUID(),
+  fingerprint: undefined,
+};
 
 const open = (databaseUrl?: string): Promise<Leases> =>
   openLeases(databaseUrl === undefined ? {} : { databaseUrl }, 'environment');
@@ -61,6 +75,12 @@ async function orderOf(at: Leases, held: GrantedLease, waiters: string[]): Promi
   return order;
 }
 
+async function frozen(at: Leases, ms: number, change: object = {}) {
+  const until = new Date(Date.now() + ms).toISOString();
+  const input = { ...PROD, reason: 'audit', until, ...change };
+  return (await createFreezeService(at.store).freeze(input, OPERATOR)).freeze;
+}
+
 describe('the line for an environment', () => {
   test('grants it to those who wait, the oldest first, at two controllers', async () => {
     const one = await open();
@@ -87,7 +107,11 @@ describe('the line for an environment', () => {
     await queued(at, 'operator-newest', { order: 'newest' }, OPERATOR);
     const order = ['operator-newest', 'operator', 'newest-2', 'newest-1', 'old', 'young'];
 
+    const shown = await readContention(at.store.reads, ['environment'], ALL);
+
     expect(await line(at)).toEqual(order);
+    shown.sort((a, b) => a.place - b.place);
+    expect(shown.map(({ waiter }) => waiter)).toEqual(order);
     expect(await orderOf(at, held, order)).toEqual(order);
   });
 
@@ -147,15 +171,23 @@ describe('the line for an environment', () => {
     expect([first, second]).toMatchObject([told, told]);
     expect(await third).toMatchObject({ outcome: 'granted' });
   });
+
+  test('never answers that one waits before it is known for whom', async () => {
+    const at = await open();
+    const held = await acquired(at, { ...DEPLOY, holder: 'runner' });
+    await queued(at, 'first');
+
+    const answer = await acquire(at, { ...DEPLOY, holder: 'w', waitMs: 3_600_000, callMs: 1 });
+
+    const since = Date.parse('since' in answer ? answer.since : '');
+    expect(answer).toMatchObject({ outcome: 'waiting', by: 'runner', place: 2 });
+    expect(since).toBeGreaterThan(Date.now() - 60_000);
+    expect(await line(at)).toEqual(['first', 'w']);
+    await released(at, held);
+  });
 });
 
 describe('a frozen environment', () => {
-  async function frozen(at: Leases, ms: number, change: object = {}) {
-    const until = new Date(Date.now() + ms).toISOString();
-    const input = { ...PROD, reason: 'audit', until, ...change };
-    return (await createFreezeService(at.store).freeze(input, OPERATOR)).freeze;
-  }
-
   test('is waited for until its freeze ends; meanwhile the caller is told until when and why', async () => {
     const at = await open();
     const freeze = await frozen(at, 3_600_000);
@@ -191,6 +223,33 @@ describe('a frozen environment', () => {
     expect(answer).toMatchObject({ outcome: 'granted' });
     expect(await line(at)).toEqual(['frozen']);
   });
+});
+
+test('nobody passes a frozen waiter by a statement that waits for its row until the freeze is over', async () => {
+  const at = await open();
+  await released(at, await acquired(at, DEPLOY));
+  await frozen(at, 3_600_000, { action: 'deploy' });
+  const environment = { face: 'environment', ...PROD, tag: 'deploy' } as const;
+  const standing = { priority: 0, isNewestFirst: false };
+  await createJoinForEnvironment(at.store)({ ...aRequest(environment), ...KEYED }, standing, 0);
+  const [locked, end] = [aGate(), aGate()];
+  const locking = at.store.guests.$transaction(async (tx) => {
+    await tx.$queryRaw`select 1 as one from lease where name = 'prod' for update`;
+    locked.open();
+    await end.opened;
+  });
+  await locked.opened;
+  const guard = await aGuard(at.store);
+  const newcomer = aRequest({ ...environment, tag: 'migrate' });
+  const granting = at.store.general.$transaction((tx) =>
+    grant(tx, [newcomer], { guard, onLocked: 'wait' }),
+  );
+  await waitUntil(() => isSomeoneWaiting(at));
+  await at.store.general.$executeRaw`update environment_freeze set ends_at = clock_timestamp()`;
+  end.open();
+  await locking;
+
+  expect((await granting).grants.size).toBe(0);
 });
 
 describe('a request that supersedes', () => {
@@ -288,11 +347,39 @@ describe('a request that supersedes', () => {
     expect(events).toEqual([{ actor: 'service', reason: 'superseded by v2' }]);
   });
 
+  test('revokes also what an operator runs', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY, { caller: OPERATOR });
+    await queued(at, 'v2', { supersede: 'running' });
+
+    const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
+    expect(rows).toEqual([{ renewable: false }]);
+  });
+
   test('leaves what runs for another action alone', async () => {
     const at = await open();
     await acquired(at, { ...PROD, action: 'migrate' });
     await queued(at, 'v2', { supersede: 'running' });
 
+    const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
+    expect(rows).toEqual([{ renewable: true }]);
+  });
+
+  test('ends nobody if it is frozen for longer than it waits', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    await frozen(at, 7_200_000);
+    await queued(at, 'v1', { waitMs: 10_800_000 });
+    const wanted = { ...DEPLOY, holder: 'v2', waitMs: 3_600_000, supersede: 'running' } as const;
+
+    expect(await codeOf(acquire(at, wanted))).toBe('environment.frozen');
+    // A freeze that began after the request was looked at.
+    const late = { ...aRequest({ face: 'environment', ...PROD, tag: 'deploy' }), ...KEYED };
+    const giveUpAtMs = at.store.clock.nowMs() + 3_600_000;
+    const standing = { priority: 0, isNewestFirst: false, supersede: 'running' } as const;
+    await createJoinForEnvironment(at.store)(late, standing, giveUpAtMs);
+
+    expect(await line(at)).toEqual(['v1', 'late']);
     const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
     expect(rows).toEqual([{ renewable: true }]);
   });

@@ -6,6 +6,7 @@ import {
   joinEnvironmentLine,
   type EnvironmentTicketRequest,
   readRunning,
+  readStoppingFreezes,
   type RecordedRefusal,
   revoke,
   type Supersede,
@@ -50,6 +51,7 @@ type Request = GrantRequest & TicketRequest;
 export type JoinForEnvironment = (
   request: Request,
   standing: Standing,
+  giveUpAtMs: number,
 ) => Promise<Ticket | undefined>;
 
 /** How often a join is tried while what it locks is locked by others. */
@@ -58,19 +60,19 @@ const JOIN_TRIES_MAX = 3;
 /**
  * Joins lines: takes a place, or the one again that the request has there. A request that supersedes does so in the same
  * transaction, and only when it comes for the first time: repeated, it supersedes nothing newer than itself. Resolves
- * to undefined when its key was used. Those for one environment take turns here too, so that a crowd keeps one
+ * to undefined when its key was used. One that is frozen for longer than it waits supersedes nothing. Those for one environment take turns here too, so that a crowd keeps one
  * connection busy, not all.
  *
  * @throws {LeaseError} `grant.contended`: what runs is locked for long.
  */
 export function createJoinForEnvironment(store: KernelStore): JoinForEnvironment {
   const newest = new Map<string, Promise<unknown>>();
-  return (request, standing) => {
+  return (request, standing, giveUpAtMs) => {
     const key = resourceKey(request);
     const before = newest.get(key) ?? Promise.resolve();
     const joined = before
       .catch(() => undefined)
-      .then(() => joinWithin(store, request, standing))
+      .then(() => joinWithin(store, request, { ...standing, giveUpAtMs }))
       .finally(() => {
         if (newest.get(key) === joined) newest.delete(key);
       });
@@ -79,14 +81,17 @@ export function createJoinForEnvironment(store: KernelStore): JoinForEnvironment
   };
 }
 
+/** `giveUpAtMs`: until when it waits, by the clock of this process. */
+type Joining = Standing & { readonly giveUpAtMs: number };
+
 async function joinWithin(
   store: KernelStore,
   request: Request,
-  standing: Standing,
+  joining: Joining,
 ): Promise<Ticket | undefined> {
   for (let triesCount = 1; ; triesCount += 1) {
     try {
-      return await joinOnce(store, request, standing);
+      return await joinOnce(store, request, joining);
     } catch (error) {
       if (databaseFailureOf(error) !== 'contention') throw error;
       if (triesCount < JOIN_TRIES_MAX) continue;
@@ -98,18 +103,31 @@ async function joinWithin(
 async function joinOnce(
   store: KernelStore,
   request: Request,
-  standing: Standing,
+  joining: Joining,
 ): Promise<Ticket | undefined> {
-  const { supersede, priority, isNewestFirst } = standing;
+  const { supersede, priority, isNewestFirst, giveUpAtMs } = joining;
   const asked = { ...request, action: request.tag, priority, isNewestFirst };
   const { ticket, superseded } = await store.general.$transaction(async (tx) => {
     await takeTurnsInLine(tx, request);
     const joined = await joinEnvironmentLine(tx, asked);
     if (joined?.isFirst !== true || supersede === undefined) return { ticket: joined };
+    // Its first look refuses it.
+    const waitMs = giveUpAtMs - store.clock.nowMs();
+    if (await isFrozenFor(tx, request, waitMs)) return { ticket: joined };
     return { ticket: joined, superseded: await supersedeOthers(tx, asked, supersede, joined) };
   });
-  if (superseded !== undefined) announce(store, request, standing, superseded);
+  if (superseded !== undefined) announce(store, request, joining, superseded);
   return ticket;
+}
+
+/** Whether a freeze, which may be younger than the request, lasts for longer than that waits. */
+async function isFrozenFor(
+  tx: Sql<'general'>,
+  request: GrantRequest,
+  waitMs: number,
+): Promise<boolean> {
+  const freezes = await readStoppingFreezes(tx, [request]);
+  return freezes.some(({ windowUntil, asOf }) => windowUntil - asOf >= waitMs);
 }
 
 async function supersedeOthers(

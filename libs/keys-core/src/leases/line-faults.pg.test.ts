@@ -11,6 +11,7 @@ import {
   acquired,
   ALIVE,
   codeOf,
+  isSomeoneWaiting,
   type Leases,
   lineOf,
   openLeases,
@@ -33,15 +34,6 @@ async function fence({ store }: Leases, leaseId: string): Promise<() => Promise<
     end.open();
     await work;
   };
-}
-
-/** Whether a statement of this database waits for a lock. */
-async function isSomeoneWaiting({ store }: Leases): Promise<boolean> {
-  const [row] = await store.general.$queryRaw<{ waiting: boolean }[]>`
-    select exists (
-      select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
-    ) as waiting`;
-  return row?.waiting === true;
 }
 
 describe('the line under faults', () => {

@@ -129,6 +129,12 @@ export class Line {
     return this.refusalOf(waiter) !== undefined || nowMs >= waiter.giveUpAtMs + LAST_LOOK_MS_MAX;
   }
 
+  /** Whether a waiter whose call is over may be answered that it waits: likewise, or a freeze is the reason. */
+  maySayWhy(waiter: Waiter, nowMs: number): boolean {
+    const isKnown = this.refusalOf(waiter) !== undefined || this.#frozen.has(waiter);
+    return isKnown || nowMs >= endOf(waiter) + LAST_LOOK_MS_MAX;
+  }
+
   /** Looks for a waiter whose time is over, unless a look that will do is under way. */
   lookLast({ startedAtMs }: Waiter): void {
     if (this.#lookingSinceMs === undefined || this.#lookingSinceMs < startedAtMs) this.look();
@@ -225,8 +231,7 @@ export class Line {
           this.#hintBeside();
           break;
         case 'recorded':
-          this.remove(first);
-          first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
+          this.lostTicket(first);
           break;
         case 'held':
           this.#meetHolder(first, { refused: outcome, askedAtMs });
@@ -238,13 +243,7 @@ export class Line {
           break;
       }
     } catch (error) {
-      if (isPassing(error)) {
-        this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
-        return;
-      }
-      if (isFrozen(error) && this.#outwaits(first, error)) return;
-      this.remove(first);
-      first.reject(error);
+      this.#meetFailure(first, error);
     }
   }
 
@@ -253,13 +252,30 @@ export class Line {
     if (this.#waiters[0]?.request.mode !== undefined) this.hint();
   }
 
-  /** Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen. */
+  #meetFailure(first: Waiter, error: unknown): void {
+    if (isPassing(error)) {
+      this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
+      return;
+    }
+    if (isFrozen(error) && this.#outwaits(first, error)) return;
+    this.remove(first);
+    first.reject(error);
+  }
+
+  /**
+   * Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen.
+   * Those whom the same freeze stops are not looked for one after another: many would keep back one that is not frozen.
+   */
   #outwaits(first: Waiter, error: LeaseError): boolean {
     const nowMs = this.#nowMs();
-    const { remainingMs } = error.details as { readonly remainingMs: number };
+    const remainingMs = frozenForMs(error);
     if (nowMs + remainingMs >= first.giveUpAtMs) return false;
     const lookMs = Math.min(FROZEN_LOOK_MS, remainingMs + AFTER_EXPIRY_MS);
-    this.#frozen.set(first, { error, untilMs: nowMs + lookMs });
+    for (const one of this.#waiters) {
+      if (one !== first && !isStoppedWith(first, one)) continue;
+      if (nowMs + remainingMs >= one.giveUpAtMs) continue;
+      this.#frozen.set(one, { error, untilMs: nowMs + lookMs });
+    }
     this.#lookBy(nowMs + lookMs);
     this.#isLookWanted = true;
     return true;
@@ -297,8 +313,23 @@ export class Line {
   }
 }
 
+/** When a call is answered at the latest, but for a last look. */
+export function endOf({ giveUpAtMs, callEndsAtMs = giveUpAtMs }: Waiter): number {
+  return Math.min(giveUpAtMs, callEndsAtMs);
+}
+
+/** Whether every freeze that stops the one stops the other. */
+function isStoppedWith({ request: one }: Waiter, { request: other }: Waiter): boolean {
+  return one.tag === other.tag && one.override === undefined && other.override === undefined;
+}
+
 export function isFrozen(error: unknown): error is LeaseError {
   return error instanceof LeaseError && error.code === 'environment.frozen';
+}
+
+/** For how long the environment stays frozen, in milliseconds since the database was asked. */
+export function frozenForMs({ details }: LeaseError): number {
+  return (details as { readonly remainingMs: number }).remainingMs;
 }
 
 /** Whether a look that failed may succeed later in the same wait. */

@@ -39,7 +39,7 @@ import {
   type JoinForEnvironment,
   type Standing,
 } from './environment-waiting.ts';
-import { Line, type Waiter, type WaitOutcome } from './line.ts';
+import { endOf, Line, type Waiter, type WaitOutcome } from './line.ts';
 
 /** How often all lines are checked. */
 const TICK_MS = 50;
@@ -182,7 +182,7 @@ class Room implements WaitingRoom {
     }
   }
 
-  #join({ request, others = [], standing, life }: Wait): Promise<Ticket | undefined> {
+  #join({ request, others = [], standing, life, giveUpAtMs }: Wait): Promise<Ticket | undefined> {
     const asked = {
       face: request.face,
       namespace: request.namespace,
@@ -194,7 +194,9 @@ class Room implements WaitingRoom {
       fingerprint: request.fingerprint,
       mode: request.mode,
     };
-    if (standing !== undefined) return this.#joinForEnvironment({ ...request, ...asked }, standing);
+    if (standing !== undefined) {
+      return this.#joinForEnvironment({ ...request, ...asked }, standing, giveUpAtMs);
+    }
     return others.length === 0
       ? this.#joins.submit(asked, life.signal)
       : this.#groupJoins.submit({ ...asked, others }, life.signal);
@@ -301,9 +303,11 @@ class Room implements WaitingRoom {
     const live = new Map<string, LineMember>();
     for (const { line } of this.#lines.values()) {
       for (const waiter of line.waiters) {
-        if (nowMs >= endOf(waiter) && !line.isAttempting(waiter)) {
-          this.#end(line, waiter, nowMs);
-        } else if (isProlonging && waiter.life.isAlive()) {
+        const isOver = nowMs >= endOf(waiter) && !line.isAttempting(waiter);
+        // One that waits on by its next call keeps its place until it is answered.
+        if (isOver) this.#end(line, waiter, nowMs);
+        const isLeaving = isOver && nowMs >= waiter.giveUpAtMs;
+        if (isProlonging && !isLeaving && waiter.life.isAlive()) {
           for (const { ticketId } of placesOf(waiter)) live.set(ticketId, { line, waiter });
         }
       }
@@ -339,6 +343,10 @@ class Room implements WaitingRoom {
   #end(line: Line, waiter: Waiter, nowMs: number): void {
     if (this.#givingUp.has(waiter)) return;
     if (nowMs < waiter.giveUpAtMs) {
+      if (!line.maySayWhy(waiter, nowMs)) {
+        line.lookLast(waiter);
+        return;
+      }
       const frozen = line.frozenBy(waiter);
       line.remove(waiter);
       waiter.resolve({ outcome: 'waiting', refused: line.refusalOf(waiter), frozen });
@@ -372,9 +380,4 @@ class Room implements WaitingRoom {
       this.#givingUp.delete(waiter);
     }
   }
-}
-
-/** When a call is answered at the latest. */
-function endOf({ giveUpAtMs, callEndsAtMs = giveUpAtMs }: Waiter): number {
-  return Math.min(giveUpAtMs, callEndsAtMs);
 }

@@ -128,3 +128,12 @@ export async function codeOf(failing: Promise<unknown>): Promise<string> {
     (error: unknown) => (error instanceof LeaseError ? error.code : String(error)),
   );
 }
+
+/** Whether a statement of this database waits for a lock. */
+export async function isSomeoneWaiting({ store }: Kernel): Promise<boolean> {
+  const [row] = await store.general.$queryRaw<{ waiting: boolean }[]>`
+    select exists (
+      select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()
+    ) as waiting`;
+  return row?.waiting === true;
+}

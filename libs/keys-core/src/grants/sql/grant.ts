@@ -51,7 +51,8 @@ export interface GrantOptions {
  * - **A request without a row in the answer** was not granted: it is held, others are before it in line, its
  *   key was used, it is not at home, or its row was locked or changed meanwhile. The caller reads which.
  *
- * - **Not frozen**: {@link andNotFrozen} judges a request for an environment once its row is locked.
+ * - **Not frozen**: {@link andNotFrozen} judges a request for an environment once its row is locked. Its turn is judged
+ *   again then: a freeze that has ended meanwhile passes over nobody who came before any more.
  *
  * A takeover of a grant that nobody has ended writes that grant's one `expired` event, and its one
  * `lease_reap` row when it is a lease: a reaper that comes later finds nothing left to do. For one that
@@ -131,12 +132,12 @@ export async function grant(
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
         limit 1
       ) k on true
-      where k.is_known is null${andNotFrozen(requests)}
+      where k.is_known is null${andNotFrozen(requests)}${andItsTurn(requests)}
       union all
       -- A full join, as in the statement for free rows: an inner one compared a hundred with a hundred.
       select w.* from entitled w
       full join takable t on t.wanted_id = w.lease_id
-      where coalesce(t.wanted_id is not null, false)${andNotFrozen(requests)}
+      where coalesce(t.wanted_id is not null, false)${andNotFrozen(requests)}${andItsTurn(requests)}
     ),
     ${upsertGrants(isTakable(belief))},
     ${grantFacts(andOverridden(requests))}

@@ -29,7 +29,9 @@ export async function readContention(
   const column = fragment`w.namespace`;
   return sql.$queryRaw<WaiterRow[]>`
     with waiting as materialized (
-      select w.*, row_number() over (partition by w.face, w.namespace, w.name order by w.id) as place
+      select w.*, row_number() over (
+          partition by w.face, w.namespace, w.name order by lease_waiter_place(w)
+        ) as place
       from lease_waiter w
       where w.face = any(${[...faces]}::text[]) and w.valid_until > clock_timestamp()
         and ${withinNamespace(which.namespace, column)} and ${withinLimits(which.namespaces, column)}

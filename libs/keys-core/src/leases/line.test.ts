@@ -1,0 +1,63 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { LeaseError } from '../kernel/errors.ts';
+import { serviceLadder } from '../kernel/ladder.ts';
+import type { GrantRequest } from '../kernel/lease.ts';
+import { Line, type Waiter } from './line.ts';
+
+const FROZEN = new LeaseError('environment.frozen', undefined, {
+  details: { remainingMs: 60_000 },
+});
+
+function deployment(
+  place: number,
+  change: Pick<GrantRequest, 'override'> & { tag?: string },
+  looks: string[],
+): Waiter {
+  const request = {
+    face: 'environment',
+    namespace: 'team',
+    name: 'prod',
+    leaseId: String(place),
+    idempotencyKey: String(place),
+    holder: `v${String(place)}`,
+    principal: 'token',
+    tag: 'deploy',
+    comment: null,
+    metadata: null,
+    ladder: serviceLadder(60_000),
+    actor: 'service',
+    ...change,
+  } as const;
+  return {
+    request,
+    ticket: { ticketId: request.leaseId, number: place, asOf: 0 },
+    life: { signal: new AbortController().signal, isAlive: () => true },
+    startedAtMs: 0,
+    giveUpAtMs: 3_600_000,
+    look: () => {
+      looks.push(request.holder);
+      return request.tag === 'deploy' ? Promise.reject(FROZEN) : Promise.resolve(undefined);
+    },
+    attempt: () => Promise.resolve({ outcome: 'recorded' }),
+    answerOf: () => {
+      throw new Error('nobody gives up here');
+    },
+    resolve: () => undefined,
+    reject: () => undefined,
+  };
+}
+
+test('those whom one freeze stops alike are passed over by one look; one with an override has its own', async () => {
+  const line = new Line(() => 0);
+  const looks: string[] = [];
+  const override = { role: 'operator', reason: 'urgent' } as const;
+  for (let place = 1; place <= 100; place += 1) line.add(deployment(place, {}, looks));
+  line.add(deployment(101, { override }, looks));
+  line.add(deployment(102, { tag: 'rollback' }, looks));
+
+  await setImmediate();
+
+  expect(looks).toEqual(['v1', 'v101', 'v102']);
+  expect(line.waiters).toHaveLength(101);
+});
