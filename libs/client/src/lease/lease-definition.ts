@@ -4,6 +4,7 @@ import { assertAcquire, assertDefinition, assertWork, plainMetadata } from '../i
 import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './acquire.ts';
 import { reasonOf } from './calls.ts';
 import type { HeldLease } from './held-lease.ts';
+import { LeaseholdCallError } from '../transport/errors.ts';
 import { LeaseLost, type Lease } from './lease.ts';
 
 export interface LeaseDefinitionOptions {
@@ -37,7 +38,8 @@ export interface TryAcquireOptions {
   readonly metadata?: unknown;
   /**
    * `shared`: beside all others that share the key, while nobody holds it alone. Callers that wait to hold it
-   * alone come before those that ask later to share it. By default `exclusive`: alone.
+   * alone come before those that ask later to share it. By default `exclusive`: alone, or with `permits` beside
+   * the other holders. A lease with permits is neither shared nor held alone.
    */
   readonly mode?: 'shared' | 'exclusive' | undefined;
   /** The holder; by default that of the client. */
@@ -145,13 +147,17 @@ export function createLeaseDefinition(
   return definition;
 }
 
-/** Alone is what a controller grants by default. */
+/** @throws {LeaseholdCallError} `request.invalid` for a mode of a lease with permits. */
 function modeOf(
   { mode }: AcquireOptions,
   permits: LeasePermits | undefined,
 ): AcquireIntent['mode'] {
-  if (mode === 'shared') return mode;
-  return permits === undefined ? undefined : 'permit';
+  if (permits === undefined) return mode;
+  if (mode === undefined) return 'permit';
+  throw new LeaseholdCallError('request.invalid', {
+    message: 'mode must be absent: the lease has a number of permits',
+    details: { field: 'mode' },
+  });
 }
 
 /** Runs `work` under a lease and releases it with the outcome. @throws see {@link LeaseDefinition.run}. */

@@ -157,6 +157,17 @@ describe('permits', () => {
     expect(await outcomes(kernel, [aRequest(), aRequest()])).toEqual(['granted', 'held']);
   });
 
+  test('a request to hold a scope with permits alone is refused, and takes none of them', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    await granted(kernel, { mode: 'permit' });
+
+    const refused = { code: 'request.invalid', details: { field: 'mode' } };
+    await expect(kernel.leases.grant(aRequest({ alone: true }))).rejects.toMatchObject(refused);
+    await expect(kernel.leases.refusal(aRequest({ alone: true }))).rejects.toMatchObject(refused);
+    expect((await kernel.leases.grant(permit())).outcome).toBe('granted');
+  });
+
   test('while one holds the scope in the ordinary way no permit is granted, and after it all are', async () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 2 });

@@ -43,14 +43,19 @@ export function isForSlot(request: GrantRequest): request is SlotRequest {
   return request.mode !== undefined;
 }
 
-/** Asks for a slot instead, where an ordinary request has met a pool. */
+/**
+ * Asks for a slot instead, where an ordinary request has met a pool.
+ * @throws {LeaseError} `request.invalid` for one that must be alone, where there are permits.
+ */
 export function inPool<Outcome extends GrantOutcome | undefined>(
   request: GrantRequest,
   outcome: Outcome,
   ask: (slot: SlotRequest) => Promise<Outcome>,
 ): Outcome | Promise<Outcome> {
   if (outcome?.outcome !== 'held' || !isOwnRow(outcome.by)) return outcome;
-  return ask({ ...request, mode: outcome.by.poolKind === 'permit' ? 'permit' : 'exclusive' });
+  if (outcome.by.poolKind !== 'permit') return ask({ ...request, mode: 'exclusive' });
+  if (request.alone === true) throw otherKind('exclusive');
+  return ask({ ...request, mode: 'permit' });
 }
 
 export interface Pools {

@@ -84,6 +84,19 @@ describe('the number of permits', () => {
     expect(items).toMatchObject([{ permits: { ...permits, by: OPERATOR.actor } }]);
   });
 
+  test('is not passed by a service that asks for the lease alone', async () => {
+    const on = await openOperatedLeases();
+    await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
+    await acquired(on, { mode: 'permit' });
+
+    const asked = acquire(on, { mode: 'exclusive' });
+
+    await expect(asked).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'mode' },
+    });
+  });
+
   test('gets no total while permits exist that it would not count', async () => {
     const on = await openOperatedLeases();
     await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
