@@ -266,9 +266,9 @@ describe('shared and exclusive', () => {
 
   test('a scope with permits is not shared, and one that is shared has no permits', async () => {
     const kernel = await openKernel();
+    await granted(kernel, { mode: 'shared', name: 'b' });
     await declarePermits(kernel, { perKey: 2 });
     await granted(kernel, { mode: 'permit', name: 'a' });
-    await granted(kernel, { mode: 'shared', name: 'b' });
 
     const failures = await Promise.all(
       [shared({ name: 'a' }), permit({ name: 'b' })].map((request) =>
@@ -280,5 +280,25 @@ describe('shared and exclusive', () => {
       { code: 'request.invalid', details: { field: 'mode' } },
       { code: 'request.invalid', details: { field: 'mode' } },
     ]);
+  });
+
+  test('a request to share a lease that has permits is refused, and spoils none of them', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+
+    const refused = { code: 'request.invalid', details: { field: 'mode' } };
+    await expect(kernel.leases.grant(shared())).rejects.toMatchObject(refused);
+    const afterwards = await outcomes(kernel, [permit(), permit()]);
+
+    expect(afterwards).toEqual(['granted', 'granted']);
+  });
+
+  test('a look at what a request would meet makes no pool', async () => {
+    const kernel = await openKernel();
+
+    const refusal = await kernel.leases.refusal(shared());
+
+    expect(refusal).toBeUndefined();
+    expect(await kernel.store.general.$queryRaw`select name from lease`).toEqual([]);
   });
 });

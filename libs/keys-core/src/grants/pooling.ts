@@ -19,6 +19,7 @@ import {
 } from './granting.ts';
 import { guardNow, readClock } from './sql/guard.ts';
 import {
+  type AskedPool,
   grantSlots,
   type MetPool,
   openPools,
@@ -86,7 +87,7 @@ export function createPools(store: KernelStore): Pools {
   const reads = createCoalescer<SlotRequest, Verdict>({
     ...common,
     run: async (requests) => {
-      const verdicts = await judge(store, store.transitions, requests);
+      const { verdicts } = await judge(store, store.transitions, requests);
       return requests.map(({ leaseId }) => verdicts.get(leaseId) ?? AGAIN);
     },
     inFlightMax: READS_IN_FLIGHT_MAX,
@@ -183,7 +184,8 @@ async function grantOnce(
   }
   const refused = requests.filter(({ leaseId }) => !grants.has(leaseId));
   if (refused.length === 0) return;
-  const verdicts = await judge(store, sql, refused);
+  const { verdicts, missing } = await judge(store, sql, refused);
+  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
   for (const request of refused) {
     const verdict = verdicts.get(request.leaseId) ?? AGAIN;
     if (verdict instanceof LeaseError) {
@@ -194,15 +196,21 @@ async function grantOnce(
   }
 }
 
-/** Why each was refused, by lease id. Makes pools that do not exist yet and whose scope nobody holds. */
+interface Judged {
+  /** Why each was refused, by lease id. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** The pools that do not exist yet, and whose scope nobody holds. */
+  readonly missing: readonly AskedPool[];
+}
+
 async function judge(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-): Promise<Map<string, Verdict>> {
+): Promise<Judged> {
   const refusals = await lookAtRefusals(store, sql, requests);
   const pools = await readPools(sql, requests, guardNow(store));
-  const missing: ReturnType<typeof poolsOf> = [];
+  const missing: AskedPool[] = [];
   const verdicts = new Map<string, Verdict>();
   for (const [index, request] of requests.entries()) {
     const pool = pools.get(request.leaseId);
@@ -212,8 +220,7 @@ async function judge(
     if (verdict !== undefined) verdicts.set(request.leaseId, verdict);
     else missing.push(...poolsOf(request, pool));
   }
-  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
-  return verdicts;
+  return { verdicts, missing };
 }
 
 interface Met {
@@ -230,6 +237,8 @@ function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict 
   if (kind === 'permit' && pool.perKey === null) {
     return new LeaseError('lease.permits_not_declared');
   }
+  const isOrdinary = row === undefined || !isOwnRow(row);
+  if (kind === 'shared' && pool.perKey !== null && isOrdinary) return otherKind(request.mode);
   // Held in the ordinary way: the pool begins when that is over.
   if (row === undefined || !isOwnRow(row)) return refusedOutcome(store, refusal);
   if (row.poolKind !== kind) return otherKind(request.mode);

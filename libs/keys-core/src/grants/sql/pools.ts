@@ -458,26 +458,44 @@ function slotRows(belief: ClockBelief, how: 'lock' | 'read'): Fragment {
     )`;
 }
 
+/** A pool whose own row is wanted. */
+export interface AskedPool extends Named {
+  readonly kind: PoolKind;
+  /** Whether all keys of the namespace have a limit together: this decides where the slots are. */
+  readonly hasTotal: boolean;
+}
+
 /**
  * Makes the own rows of pools, where nobody holds the scope; of a scope that somebody holds it does nothing.
  *
  * - **Locks** only rows that look free, and judges once they are locked.
+ * - **With permits** only as the declaration is by then, which it locks: a total that comes or goes looks for
+ *   the rows that this makes, see `declarePermits`.
  * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
- * - **Index**: the primary key.
+ * - **Index**: the primary keys.
  */
 export async function openPools(
   sql: Sql<'transitions' | 'guests'>,
-  pools: readonly (Named & { readonly kind: PoolKind })[],
+  pools: readonly AskedPool[],
   { belief }: Pick<GrantGuard, 'belief'>,
 ): Promise<void> {
   await sql.$queryRaw`
     with asked as materialized (
-      select distinct a.namespace ${C} as namespace, a.name ${C} as name, a.kind
+      select distinct a.namespace ${C} as namespace, a.name ${C} as name, a.kind, a.has_total
       from unnest(
         ${textArray(pools.map(({ namespace }) => namespace))}::text[],
         ${textArray(pools.map(({ name }) => name))}::text[],
-        ${textArray(pools.map(({ kind }) => kind))}::text[]
-      ) as a (namespace, name, kind)
+        ${textArray(pools.map(({ kind }) => kind))}::text[],
+        ${arrayText(pools.map(({ hasTotal }) => String(hasTotal)))}::boolean[]
+      ) as a (namespace, name, kind, has_total)
+    ),
+    declared as materialized (
+      select d.namespace, d.permits_total is not null as has_total
+      from lease_declaration d
+      where d.permits_per_key is not null
+        and d.namespace in (select a.namespace from asked a where a.kind = 'permit')
+      order by d.namespace
+      for share of d
     ),
     opened as (
       insert into lease as l (
@@ -489,7 +507,9 @@ export async function openPools(
         4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', 'infinity', a.name, a.kind
       from asked a
       cross join (select clock_timestamp() as at) n
-      where coalesce((
+      where (a.kind = 'shared' or exists (
+        select from declared d where d.namespace = a.namespace and d.has_total = a.has_total
+      )) and coalesce((
         select ${isTakable(belief)} from lease l
         where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
         limit 1
@@ -528,8 +548,9 @@ export async function openPools(
 export function poolsOf(
   { namespace, name, mode }: SlotRequest,
   { total }: Pick<MetPool, 'total'>,
-): (Named & { readonly kind: PoolKind })[] {
+): AskedPool[] {
   const kind = poolKindOf(mode);
-  const own = { namespace, name, kind };
-  return kind === 'permit' && total !== null ? [own, { ...own, name: MARK_TEXT }] : [own];
+  const hasTotal = kind === 'permit' && total !== null;
+  const own = { namespace, name, kind, hasTotal };
+  return hasTotal ? [own, { ...own, name: MARK_TEXT }] : [own];
 }
