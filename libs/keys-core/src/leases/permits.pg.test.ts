@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { someoneWaits } from '../testing/coordinator-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, inLine, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
@@ -36,10 +37,10 @@ describe('the number of permits', () => {
     const on = await openOperatedLeases();
     await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
 
-    const same = on.operations.declare(declaring({ perKey: 2 }), OTHER);
+    const same = await on.operations.declare(declaring({ perKey: 2 }), OTHER);
     const differing = on.operations.declare(declaring({ perKey: 3 }), OTHER);
 
-    await expect(same).resolves.toEqual({ declared: 1 });
+    expect(same).toEqual({ declared: 1 });
     await expect(differing).rejects.toMatchObject({
       code: 'lease.permits_differ',
       details: {
@@ -103,11 +104,31 @@ describe('the number of permits', () => {
     await acquired(on, { mode: 'permit' });
 
     const permits = { perKey: 2, total: 5 };
-    const setting = on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
-    const declared = on.operations.declare(declaring({ perKey: 2, total: 5 }), SERVICE);
+    const differs = { code: 'lease.permits_differ' };
+    await expect(
+      on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR),
+    ).rejects.toMatchObject(differs);
+    await expect(
+      on.operations.declare(declaring({ perKey: 2, total: 5 }), SERVICE),
+    ).rejects.toMatchObject(differs);
+  });
 
-    await expect(setting).rejects.toMatchObject({ code: 'lease.permits_differ' });
-    await expect(declared).rejects.toMatchObject({ code: 'lease.permits_differ' });
+  test('gets no total from a service that waits while the first permit is being granted', async () => {
+    const on = await openOperatedLeases();
+    await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
+
+    let setting: Promise<unknown> | undefined;
+    await on.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select 1 from lease_declaration for share`;
+      const permits = { perKey: 2, total: 5 };
+      setting = on.operations
+        .setPermits({ namespace: NAMESPACE, permits }, OPERATOR)
+        .catch((error: unknown) => error);
+      await someoneWaits(on);
+      await acquired(on, { mode: 'permit' });
+    });
+
+    expect(await setting).toMatchObject({ code: 'lease.permits_differ' });
   });
 
   test('is shown with who holds permits: a list has each holder, and a lease all of them', async () => {
