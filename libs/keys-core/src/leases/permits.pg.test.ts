@@ -3,6 +3,7 @@ import { someoneWaits } from '../testing/coordinator-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, inLine, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
+import { dropOldDeclarations } from './sql/declarations.ts';
 
 const NAMESPACE = 'user.update';
 const OTHER = { ...SERVICE, actor: 'other', principal: 'token-x' };
@@ -96,6 +97,25 @@ describe('the number of permits', () => {
       code: 'request.invalid',
       details: { field: 'mode' },
     });
+  });
+
+  test('that an operator has set is not forgotten, although nobody declares it again', async () => {
+    const on = await openOperatedLeases();
+    const permits = { perKey: 2, total: null };
+    await on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
+    await on.operations.declare(
+      { declarations: [{ namespace: 'old', ttlMs: 30_000, permits: { perKey: 3 } }] },
+      SERVICE,
+    );
+    await on.store.general.$queryRaw`
+      update lease_declaration set declared_at = declared_at - interval '400 days' returning 1`;
+
+    const pass = { clock: on.store.clock, onFailure: () => undefined };
+    const dropped = await dropOldDeclarations(on.store.general, 30, pass);
+
+    const { items } = await on.operations.declared({ limit: 10 }, OPERATOR);
+    expect(dropped).toBe(1);
+    expect(items).toMatchObject([{ namespace: NAMESPACE, permits }]);
   });
 
   test('gets no total while permits exist that it would not count', async () => {

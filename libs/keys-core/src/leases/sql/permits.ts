@@ -54,7 +54,8 @@ export async function declarePermits(
 }
 
 /**
- * Sets the numbers as an operator: declarations of services do not change them any more. Index: the primary keys.
+ * Sets the numbers as an operator: declarations of services do not change them any more, and retention
+ * keeps them. Index: the primary keys.
  * @param sql A transaction: see {@link declarePermits}.
  * @returns the numbers that are in force then; others than those that were asked for if a pool was opened, and
  * whether there is a total would change.
@@ -75,7 +76,7 @@ export async function setPermits(
     with asked as materialized (${askedRows([request])})
     update lease_declaration d
     set permits_per_key = a.per_key, permits_total = a.total, permits_by = ${by.actor},
-        permits_principal = null
+        permits_principal = null, declared_at = clock_timestamp()
     from asked a
     where d.namespace = a.namespace and ${FITS}
     returning d.namespace`;
