@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
 import { compareFencingTokens } from '../kernel/lease.ts';
+import { readLeases } from '../postgres/sql.ts';
 import {
   age,
   aRequest,
@@ -178,6 +179,19 @@ describe('permits', () => {
     const after = await kernel.leases.grant(permit());
 
     expect([during.outcome, after.outcome]).toEqual(['held', 'granted']);
+  });
+
+  test('the own row of a pool is held back until a date that every version can show, and has no TTL that is doubted', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const alone = await granted(kernel);
+    await kernel.leases.release('lease', releaseOf(alone));
+    await granted(kernel, { mode: 'permit' });
+
+    const [own] = await readLeases(kernel.store.general, [aRequest()]);
+
+    expect(new Date(own?.stopsBy ?? 0).toISOString()).toBe('9999-12-31T00:00:00.000Z');
+    expect(own?.ttlMs).toBe(4);
   });
 
   test('a permit of a namespace for which no number is declared is refused with that', async () => {

@@ -1,4 +1,5 @@
 import type { UpdateOutcome } from '../../kernel/lease.ts';
+import { NEVER } from '../../postgres/clock/expiry.ts';
 import { C, fragment, NO_FRAGMENT, SCOPE_NAME, type Sql } from '../../postgres/sql.ts';
 import { EXPIRE_LOCKED } from './facts.ts';
 import type { RenewRequest } from './renew.ts';
@@ -68,7 +69,7 @@ export async function downgrade(
         granted_at, renewed_at, expires_at, released_at, end_reason, stops_by, pool, mode
       )
       select s.face, s.namespace, s.scope, gen_random_uuid(), s.fencing_token, '', '', 4, 1, 2, 3,
-        n.at, n.at, n.at, n.at, 'removed', 'infinity', s.scope, 'shared'
+        n.at, n.at, n.at, n.at, 'removed', ${NEVER}, s.scope, 'shared'
       from shared s
       cross join (select clock_timestamp() as at) n
       where s.is_first

@@ -15,7 +15,12 @@ import { LIMITS } from '../../kernel/limits.ts';
 import { poolKindOf, type PoolHolder, type PoolKind, type SlotMode } from '../../kernel/pool.ts';
 import type { Named } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
+import {
+  type GrantGuard,
+  IS_ENDED_BY_WORD,
+  isTakable,
+  NEVER,
+} from '../../postgres/clock/expiry.ts';
 import {
   arrayText,
   C,
@@ -504,7 +509,7 @@ export async function openPools(
         granted_at, renewed_at, expires_at, released_at, end_reason, stops_by, pool, mode
       )
       select 'lease', a.namespace, a.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '',
-        4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', 'infinity', a.name, a.kind
+        4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', ${NEVER}, a.name, a.kind
       from asked a
       cross join (select clock_timestamp() as at) n
       where (a.kind = 'shared' or exists (
@@ -525,9 +530,13 @@ export async function openPools(
         principal = '',
         comment = null,
         metadata = null,
+        ttl_ms = excluded.ttl_ms,
+        renew_after_ms = excluded.renew_after_ms,
+        soft_after_ms = excluded.soft_after_ms,
+        hard_after_ms = excluded.hard_after_ms,
         released_at = excluded.released_at,
         end_reason = 'removed',
-        stops_by = 'infinity',
+        stops_by = ${NEVER},
         pool = excluded.pool,
         mode = excluded.mode
       where l.pool is null and ${isTakable(belief)}
