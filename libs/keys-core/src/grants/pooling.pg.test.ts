@@ -230,6 +230,30 @@ describe('permits', () => {
   });
 });
 
+describe('a pool that a transaction keeps locked', () => {
+  test.each([
+    ['whose own row is locked', true],
+    ['that is not open yet', false],
+  ])('%s keeps no other pool back', async (_which, isOpen) => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const first = await granted(kernel, isOpen ? { mode: 'permit', name: 'a' } : { name: 'a' });
+    if (!isOpen) await kernel.leases.release('lease', releaseOf(first));
+
+    const [locked, other] = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select name from lease where name = 'a' for update`;
+      const asked = [permit({ name: 'a' }), permit({ name: 'b' })];
+      return Promise.all(
+        asked.map((request) => kernel.leases.grant(request).catch((error: unknown) => error)),
+      );
+    });
+
+    expect(other).toMatchObject({ outcome: 'granted' });
+    expect(locked).toMatchObject({ code: 'grant.contended' });
+    expect((await kernel.leases.grant(permit({ name: 'a' }))).outcome).toBe('granted');
+  });
+});
+
 describe('shared and exclusive', () => {
   test('many share a scope; one that wants it alone is refused until all have left, and then nobody shares it', async () => {
     const kernel = await openKernel();

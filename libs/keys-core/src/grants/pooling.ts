@@ -3,7 +3,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import { poolKindOf, type PoolUse, type SlotMode } from '../kernel/pool.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
-import { type KernelStore, timed } from '../postgres/kernel-store.ts';
+import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
 import {
@@ -31,11 +31,13 @@ import { keyText } from './sql/requests.ts';
 
 /** How often a statement is sent while other controllers grant of the same pool at the same moment. */
 const TRIES_MAX = 10;
+/** The pause before each further one. */
+const RETRY_MS = 10;
 /** In a transaction the first try may find that the pool does not exist. */
 const TRIES_WITHIN_MAX = 2;
 const REQUESTS_PER_STATEMENT_MAX = 200;
-/** One at a time: two would only find that the other one has granted of the same pool. */
-const GRANTS_IN_FLIGHT_MAX = 1;
+/** Two, so that one which waits for the database holds up no other pool. */
+const GRANTS_IN_FLIGHT_MAX = 2;
 const READS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
@@ -125,7 +127,7 @@ async function grantSlotWithin(
   await readClock(store, tx);
   const answers = new Map<string, Answer>();
   for (let tries = 0; tries < TRIES_WITHIN_MAX && answers.size === 0; tries += 1) {
-    await grantOnce(store, tx, [request], answers);
+    await grantOnce(store, tx, [request], { answers, onLocked: 'wait' });
   }
   return answers.get(request.leaseId)?.();
 }
@@ -145,9 +147,12 @@ async function grantBatch(
   const answers = new Map<string, Answer>();
   let open = requests;
   for (let tries = 0; tries < TRIES_MAX && open.length > 0; tries += 1) {
+    if (tries > 0) await pause(store, RETRY_MS);
     try {
-      await grantOnce(store, store.transitions, open, answers);
+      await grantOnce(store, store.transitions, open, { answers, onLocked: 'skip' });
     } catch (error) {
+      // A lock, perhaps of one pool alone: those that have no answer yet are sent again.
+      if (databaseFailureOf(error) === 'contention') continue;
       // Only a batch of which nothing is decided may fail as a whole, and be sent again.
       if (answers.size === 0) throw error;
       const failure = error instanceof Error ? error : new Error(String(error));
@@ -155,11 +160,17 @@ async function grantBatch(
         if (!answers.has(leaseId)) answers.set(leaseId, () => Promise.reject(failure));
       }
     }
-    open = open.filter(({ leaseId }) => !answers.has(leaseId));
+    open = requests.filter(({ leaseId }) => !answers.has(leaseId));
   }
   return requests.map(
     ({ leaseId }) => answers.get(leaseId)?.() ?? Promise.reject(new LeaseError('grant.contended')),
   );
+}
+
+interface Tries {
+  readonly answers: Map<string, Answer>;
+  /** What is done about pools of which another transaction grants. */
+  readonly onLocked: 'skip' | 'wait';
 }
 
 /** Sends the statement once, and finds what became of each request; of some it may not be known yet. */
@@ -167,11 +178,11 @@ async function grantOnce(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-  answers: Map<string, Answer>,
+  { answers, onLocked }: Tries,
 ): Promise<void> {
   const sentAtMs = store.clock.nowMs();
   const { grants, seen } = await timed(store, 'grant', () =>
-    grantSlots(sql, requests, guardNow(store)),
+    grantSlots(sql, requests, { guard: guardNow(store), onLocked }),
   ).catch((error: unknown) => {
     if (databaseFailureOf(error) !== 'lost') throw error;
     throw new LeaseError('request.outcome_unknown', undefined, { cause: error });

@@ -76,7 +76,8 @@ const SLOTS = {
  *
  * - **One grant of a pool at a time**: everything hangs on the lock of the pool's own row, and on its token
  *   being the one of the statement's snapshot: then that snapshot has every grant of the pool. If another
- *   statement has granted meanwhile, this one grants nothing of the pool and is to be sent again.
+ *   statement has granted meanwhile, this one grants nothing of the pool and is to be sent again. So it is of
+ *   a pool whose own row is locked, unless it waits: it keeps no other pool back.
  * - **Never too many**: a slot counts as free if it was ended by somebody, or if it has run out and could be
  *   locked and judged again: a renewal may be under way. One that is locked counts as held.
  * - **In line**: see {@link judgedRows}. A ticket is locked as in `grant`.
@@ -88,10 +89,10 @@ const SLOTS = {
 export async function grantSlots(
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-  guard: GrantGuard,
+  { guard, onLocked }: { readonly guard: GrantGuard; readonly onLocked: 'skip' | 'wait' },
 ): Promise<Granted> {
   const rows = await sql.$queryRaw<GrantedRow[]>`
-    with ${judgedRows(requests, guard, 'lock')},
+    with ${judgedRows(requests, guard, onLocked)},
     advanced as (
       update lease l
       set fencing_token =
@@ -251,6 +252,9 @@ export async function readPools(
   );
 }
 
+/** Whether rows are locked, and what is done about own rows that others have locked. */
+type Locking = 'skip' | 'wait' | 'read';
+
 /** Whether the own row of a request `w` keeps its key from being granted in the ordinary way. */
 const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
   select true from lease l
@@ -272,7 +276,7 @@ const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
 function judgedRows(
   requests: readonly SlotRequest[],
   { belief, mark }: GrantGuard,
-  how: 'lock' | 'read',
+  how: Locking,
 ): Fragment {
   const queued = arrayText(
     requests.filter(({ isQueued }) => isQueued === true).map(({ leaseId }) => leaseId),
@@ -368,7 +372,7 @@ function judgedRows(
 }
 
 /** The tickets of requests that wait. One that has become a grant before is no turn: see `grant`. */
-function ticketRows(how: 'lock' | 'read'): Fragment {
+function ticketRows(how: Locking): Fragment {
   return fragment`
     ticket as materialized (
       select t.*
@@ -381,7 +385,7 @@ function ticketRows(how: 'lock' | 'read'): Fragment {
             select from lease_event e
             where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
           )
-        ${how === 'lock' ? fragment`for update of t skip locked` : fragment`limit 1`}
+        ${how !== 'read' ? fragment`for update of t skip locked` : fragment`limit 1`}
       ) t
     )`;
 }
@@ -390,13 +394,13 @@ function ticketRows(how: 'lock' | 'read'): Fragment {
  * The own rows of the pools that are wanted. Locked, they are those whose token is still the one of the
  * snapshot; `first_scope` and `last_scope` are between which scopes the pool's line is.
  */
-function ownRows(how: 'lock' | 'read'): Fragment {
+function ownRows(how: Locking): Fragment {
   const locked = fragment`
       cross join lateral (
         select from lease l
         where l.face = 'lease' and l.namespace = s.namespace and l.name = s.head
           and l.pool = l.name and l.mode = s.kind and l.fencing_token = s.version
-        for update of l
+        for update of l ${how === 'skip' ? fragment`skip locked` : fragment``}
       ) k`;
   return fragment`
     seen as materialized (
@@ -418,12 +422,12 @@ function ownRows(how: 'lock' | 'read'): Fragment {
     ),
     own as materialized (
       select s.* from (select s.* from seen s order by s.namespace, s.head) s
-      ${how === 'lock' ? locked : fragment``}
+      ${how !== 'read' ? locked : fragment``}
     )`;
 }
 
 /** The slots of those pools, after their own rows. */
-function slotRows(belief: ClockBelief, how: 'lock' | 'read'): Fragment {
+function slotRows(belief: ClockBelief, how: Locking): Fragment {
   const judged = fragment`
       cross join lateral (
         select from lease l
@@ -454,7 +458,7 @@ function slotRows(belief: ClockBelief, how: 'lock' | 'read'): Fragment {
         where not s.is_ended and s.is_takable
         order by s.namespace, s.name
       ) s
-      ${how === 'lock' ? judged : fragment``}
+      ${how !== 'read' ? judged : fragment``}
     ),
     slot as materialized (
       select s.*, s.is_ended or x.name is not null as is_free
@@ -473,7 +477,7 @@ export interface AskedPool extends Named {
 /**
  * Makes the own rows of pools, where nobody holds the scope; of a scope that somebody holds it does nothing.
  *
- * - **Locks** only rows that look free, and judges once they are locked.
+ * - **Locks** only rows that look free and that nobody has locked, and judges once they are locked.
  * - **With permits** only as the declaration is by then, which it locks: a total that comes or goes looks for
  *   the rows that this makes, see `declarePermits`.
  * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
@@ -502,6 +506,21 @@ export async function openPools(
       order by d.namespace
       for share of d
     ),
+    openable as materialized (
+      select a.* from asked a
+      where not ${isFound(fragment`
+        select true from lease l
+        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name`)}
+      union all
+      select a.*
+      from (select a.* from asked a order by a.namespace, a.name) a
+      cross join lateral (
+        select from lease l
+        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
+          and l.pool is null and ${isTakable(belief)}
+        for update of l skip locked
+      ) k
+    ),
     opened as (
       insert into lease as l (
         face, namespace, name, lease_id, fencing_token, holder, principal,
@@ -510,15 +529,11 @@ export async function openPools(
       )
       select 'lease', a.namespace, a.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '',
         4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', ${NEVER}, a.name, a.kind
-      from asked a
+      from openable a
       cross join (select clock_timestamp() as at) n
       where (a.kind = 'shared' or exists (
         select from declared d where d.namespace = a.namespace and d.has_total = a.has_total
-      )) and coalesce((
-        select ${isTakable(belief)} from lease l
-        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
-        limit 1
-      ), true)
+      ))
       order by a.namespace, a.name
       on conflict (face, namespace, name) do update set
         lease_id = excluded.lease_id,
