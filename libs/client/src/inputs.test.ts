@@ -299,6 +299,18 @@ describe('a wait that is no time', () => {
   );
 });
 
+test.each(['exclusive', 'shared'] as const)(
+  'mode %s of a lease with permits is refused before anything is sent',
+  async (mode) => {
+    const { wire, define } = setUpLeases();
+
+    const failure = await failureOf(define({ permits: 2 }).acquire('k', { mode }));
+
+    expect(failure).toMatchObject({ code: 'request.invalid', details: { field: 'mode' } });
+    expect(wire.acquires).toEqual([]);
+  },
+);
+
 test.each([
   ['url', new URL('http://127.0.0.1:1')],
   ['url', [new URL('http://127.0.0.1:1')]],

@@ -4,6 +4,7 @@ import { assertAcquire, assertDefinition, assertWork, plainMetadata } from '../i
 import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './acquire.ts';
 import { reasonOf } from './calls.ts';
 import type { HeldLease } from './held-lease.ts';
+import { LeaseholdCallError } from '../transport/errors.ts';
 import { LeaseLost, type Lease } from './lease.ts';
 
 export interface LeaseDefinitionOptions {
@@ -38,8 +39,8 @@ export interface TryAcquireOptions {
   /**
    * `shared`: beside all others that share the key, while nobody holds it alone. Callers that wait to hold it
    * alone come before those that ask later to share it. `permit`: with one of the number of permits that another
-   * service has declared, or an operator has set; a definition with `permits` needs no mode. By default
-   * `exclusive`: alone.
+   * service has declared, or an operator has set; a definition with `permits` needs no mode, and is neither shared nor
+   * held alone. By default `exclusive`: alone.
    */
   readonly mode?: 'shared' | 'permit' | 'exclusive' | undefined;
   /** The holder; by default that of the client. */
@@ -147,13 +148,17 @@ export function createLeaseDefinition(
   return definition;
 }
 
-/** Alone is what a controller grants by default. */
+/** @throws {LeaseholdCallError} `request.invalid` for a mode of a lease with permits. */
 function modeOf(
   { mode }: AcquireOptions,
   permits: LeasePermits | undefined,
 ): AcquireIntent['mode'] {
-  if (mode === 'shared' || mode === 'permit') return mode;
-  return permits === undefined ? undefined : 'permit';
+  if (permits === undefined) return mode;
+  if (mode === undefined || mode === 'permit') return 'permit';
+  throw new LeaseholdCallError('request.invalid', {
+    message: 'mode must be permit or absent: the lease has a number of permits',
+    details: { field: 'mode' },
+  });
 }
 
 /** Runs `work` under a lease and releases it with the outcome. @throws see {@link LeaseDefinition.run}. */

@@ -37,8 +37,8 @@ export interface AcquireRequest {
   /** Undefined for an environment: the controller's own duration. */
   readonly ttlMs: number | undefined;
   readonly holder: string;
-  /** How it is held if several may hold it at once; undefined: alone. */
-  readonly mode?: 'permit' | 'shared' | undefined;
+  /** How it is held if several may hold it at once; `exclusive` never as one of several. */
+  readonly mode?: 'permit' | 'shared' | 'exclusive' | undefined;
   readonly action?: string | undefined;
   readonly comment?: string | undefined;
   readonly metadata?: unknown;

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
 import { compareFencingTokens } from '../kernel/lease.ts';
+import { readLeases } from '../postgres/sql.ts';
 import {
   age,
   aRequest,
@@ -157,6 +158,17 @@ describe('permits', () => {
     expect(await outcomes(kernel, [aRequest(), aRequest()])).toEqual(['granted', 'held']);
   });
 
+  test('a request to hold a scope with permits alone is refused, and takes none of them', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    await granted(kernel, { mode: 'permit' });
+
+    const refused = { code: 'request.invalid', details: { field: 'mode' } };
+    await expect(kernel.leases.grant(aRequest({ alone: true }))).rejects.toMatchObject(refused);
+    await expect(kernel.leases.refusal(aRequest({ alone: true }))).rejects.toMatchObject(refused);
+    expect((await kernel.leases.grant(permit())).outcome).toBe('granted');
+  });
+
   test('while one holds the scope in the ordinary way no permit is granted, and after it all are', async () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 2 });
@@ -167,6 +179,19 @@ describe('permits', () => {
     const after = await kernel.leases.grant(permit());
 
     expect([during.outcome, after.outcome]).toEqual(['held', 'granted']);
+  });
+
+  test('the own row of a pool is held back until a date that every version can show, and has no TTL that is doubted', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const alone = await granted(kernel);
+    await kernel.leases.release('lease', releaseOf(alone));
+    await granted(kernel, { mode: 'permit' });
+
+    const [own] = await readLeases(kernel.store.general, [aRequest()]);
+
+    expect(new Date(own?.stopsBy ?? 0).toISOString()).toBe('9999-12-31T00:00:00.000Z');
+    expect(own?.ttlMs).toBe(4);
   });
 
   test('a permit of a namespace for which no number is declared is refused with that', async () => {
@@ -202,6 +227,30 @@ describe('permits', () => {
 
     expect(during).not.toMatchObject({ outcome: 'granted' });
     expect(after.outcome).toBe('granted');
+  });
+});
+
+describe('a pool that a transaction keeps locked', () => {
+  test.each([
+    ['whose own row is locked', true],
+    ['that is not open yet', false],
+  ])('%s keeps no other pool back', async (_which, isOpen) => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const first = await granted(kernel, isOpen ? { mode: 'permit', name: 'a' } : { name: 'a' });
+    if (!isOpen) await kernel.leases.release('lease', releaseOf(first));
+
+    const [locked, other] = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select name from lease where name = 'a' for update`;
+      const asked = [permit({ name: 'a' }), permit({ name: 'b' })];
+      return Promise.all(
+        asked.map((request) => kernel.leases.grant(request).catch((error: unknown) => error)),
+      );
+    });
+
+    expect(other).toMatchObject({ outcome: 'granted' });
+    expect(locked).toMatchObject({ code: 'grant.contended' });
+    expect((await kernel.leases.grant(permit({ name: 'a' }))).outcome).toBe('granted');
   });
 });
 
@@ -255,9 +304,9 @@ describe('shared and exclusive', () => {
 
   test('a scope with permits is not shared, and one that is shared has no permits', async () => {
     const kernel = await openKernel();
+    await granted(kernel, { mode: 'shared', name: 'b' });
     await declarePermits(kernel, { perKey: 2 });
     await granted(kernel, { mode: 'permit', name: 'a' });
-    await granted(kernel, { mode: 'shared', name: 'b' });
 
     const failures = await Promise.all(
       [shared({ name: 'a' }), permit({ name: 'b' })].map((request) =>
@@ -269,5 +318,25 @@ describe('shared and exclusive', () => {
       { code: 'request.invalid', details: { field: 'mode' } },
       { code: 'request.invalid', details: { field: 'mode' } },
     ]);
+  });
+
+  test('a request to share a lease that has permits is refused, and spoils none of them', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+
+    const refused = { code: 'request.invalid', details: { field: 'mode' } };
+    await expect(kernel.leases.grant(shared())).rejects.toMatchObject(refused);
+    const afterwards = await outcomes(kernel, [permit(), permit()]);
+
+    expect(afterwards).toEqual(['granted', 'granted']);
+  });
+
+  test('a look at what a request would meet makes no pool', async () => {
+    const kernel = await openKernel();
+
+    const refusal = await kernel.leases.refusal(shared());
+
+    expect(refusal).toBeUndefined();
+    expect(await kernel.store.general.$queryRaw`select name from lease`).toEqual([]);
   });
 });

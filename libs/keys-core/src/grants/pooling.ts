@@ -3,7 +3,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import { poolKindOf, type PoolUse, type SlotMode } from '../kernel/pool.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
-import { type KernelStore, timed } from '../postgres/kernel-store.ts';
+import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
 import {
@@ -19,6 +19,7 @@ import {
 } from './granting.ts';
 import { guardNow, readClock } from './sql/guard.ts';
 import {
+  type AskedPool,
   grantSlots,
   type MetPool,
   openPools,
@@ -30,11 +31,13 @@ import { keyText } from './sql/requests.ts';
 
 /** How often a statement is sent while other controllers grant of the same pool at the same moment. */
 const TRIES_MAX = 10;
+/** The pause before each further one. */
+const RETRY_MS = 10;
 /** In a transaction the first try may find that the pool does not exist. */
 const TRIES_WITHIN_MAX = 2;
 const REQUESTS_PER_STATEMENT_MAX = 200;
-/** One at a time: two would only find that the other one has granted of the same pool. */
-const GRANTS_IN_FLIGHT_MAX = 1;
+/** Two, so that one which waits for the database holds up no other pool. */
+const GRANTS_IN_FLIGHT_MAX = 2;
 const READS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
 
@@ -43,14 +46,19 @@ export function isForSlot(request: GrantRequest): request is SlotRequest {
   return request.mode !== undefined;
 }
 
-/** Asks for a slot instead, where an ordinary request has met a pool. */
+/**
+ * Asks for a slot instead, where an ordinary request has met a pool.
+ * @throws {LeaseError} `request.invalid` for one that must be alone, where there are permits.
+ */
 export function inPool<Outcome extends GrantOutcome | undefined>(
   request: GrantRequest,
   outcome: Outcome,
   ask: (slot: SlotRequest) => Promise<Outcome>,
 ): Outcome | Promise<Outcome> {
   if (outcome?.outcome !== 'held' || !isOwnRow(outcome.by)) return outcome;
-  return ask({ ...request, mode: outcome.by.poolKind === 'permit' ? 'permit' : 'exclusive' });
+  if (outcome.by.poolKind !== 'permit') return ask({ ...request, mode: 'exclusive' });
+  if (request.alone === true) throw otherKind('exclusive');
+  return ask({ ...request, mode: 'permit' });
 }
 
 export interface Pools {
@@ -81,7 +89,7 @@ export function createPools(store: KernelStore): Pools {
   const reads = createCoalescer<SlotRequest, Verdict>({
     ...common,
     run: async (requests) => {
-      const verdicts = await judge(store, store.transitions, requests);
+      const { verdicts } = await judge(store, store.transitions, requests);
       return requests.map(({ leaseId }) => verdicts.get(leaseId) ?? AGAIN);
     },
     inFlightMax: READS_IN_FLIGHT_MAX,
@@ -119,7 +127,7 @@ async function grantSlotWithin(
   await readClock(store, tx);
   const answers = new Map<string, Answer>();
   for (let tries = 0; tries < TRIES_WITHIN_MAX && answers.size === 0; tries += 1) {
-    await grantOnce(store, tx, [request], answers);
+    await grantOnce(store, tx, [request], { answers, onLocked: 'wait' });
   }
   return answers.get(request.leaseId)?.();
 }
@@ -139,9 +147,12 @@ async function grantBatch(
   const answers = new Map<string, Answer>();
   let open = requests;
   for (let tries = 0; tries < TRIES_MAX && open.length > 0; tries += 1) {
+    if (tries > 0) await pause(store, RETRY_MS);
     try {
-      await grantOnce(store, store.transitions, open, answers);
+      await grantOnce(store, store.transitions, open, { answers, onLocked: 'skip' });
     } catch (error) {
+      // A lock, perhaps of one pool alone: those that have no answer yet are sent again.
+      if (databaseFailureOf(error) === 'contention') continue;
       // Only a batch of which nothing is decided may fail as a whole, and be sent again.
       if (answers.size === 0) throw error;
       const failure = error instanceof Error ? error : new Error(String(error));
@@ -149,11 +160,17 @@ async function grantBatch(
         if (!answers.has(leaseId)) answers.set(leaseId, () => Promise.reject(failure));
       }
     }
-    open = open.filter(({ leaseId }) => !answers.has(leaseId));
+    open = requests.filter(({ leaseId }) => !answers.has(leaseId));
   }
   return requests.map(
     ({ leaseId }) => answers.get(leaseId)?.() ?? Promise.reject(new LeaseError('grant.contended')),
   );
+}
+
+interface Tries {
+  readonly answers: Map<string, Answer>;
+  /** What is done about pools of which another transaction grants. */
+  readonly onLocked: 'skip' | 'wait';
 }
 
 /** Sends the statement once, and finds what became of each request; of some it may not be known yet. */
@@ -161,11 +178,11 @@ async function grantOnce(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-  answers: Map<string, Answer>,
+  { answers, onLocked }: Tries,
 ): Promise<void> {
   const sentAtMs = store.clock.nowMs();
   const { grants, seen } = await timed(store, 'grant', () =>
-    grantSlots(sql, requests, guardNow(store)),
+    grantSlots(sql, requests, { guard: guardNow(store), onLocked }),
   ).catch((error: unknown) => {
     if (databaseFailureOf(error) !== 'lost') throw error;
     throw new LeaseError('request.outcome_unknown', undefined, { cause: error });
@@ -178,7 +195,8 @@ async function grantOnce(
   }
   const refused = requests.filter(({ leaseId }) => !grants.has(leaseId));
   if (refused.length === 0) return;
-  const verdicts = await judge(store, sql, refused);
+  const { verdicts, missing } = await judge(store, sql, refused);
+  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
   for (const request of refused) {
     const verdict = verdicts.get(request.leaseId) ?? AGAIN;
     if (verdict instanceof LeaseError) {
@@ -189,15 +207,21 @@ async function grantOnce(
   }
 }
 
-/** Why each was refused, by lease id. Makes pools that do not exist yet and whose scope nobody holds. */
+interface Judged {
+  /** Why each was refused, by lease id. */
+  readonly verdicts: ReadonlyMap<string, Verdict>;
+  /** The pools that do not exist yet, and whose scope nobody holds. */
+  readonly missing: readonly AskedPool[];
+}
+
 async function judge(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-): Promise<Map<string, Verdict>> {
+): Promise<Judged> {
   const refusals = await lookAtRefusals(store, sql, requests);
   const pools = await readPools(sql, requests, guardNow(store));
-  const missing: ReturnType<typeof poolsOf> = [];
+  const missing: AskedPool[] = [];
   const verdicts = new Map<string, Verdict>();
   for (const [index, request] of requests.entries()) {
     const pool = pools.get(request.leaseId);
@@ -207,8 +231,7 @@ async function judge(
     if (verdict !== undefined) verdicts.set(request.leaseId, verdict);
     else missing.push(...poolsOf(request, pool));
   }
-  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
-  return verdicts;
+  return { verdicts, missing };
 }
 
 interface Met {
@@ -225,6 +248,8 @@ function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict 
   if (kind === 'permit' && pool.perKey === null) {
     return new LeaseError('lease.permits_not_declared');
   }
+  const isOrdinary = row === undefined || !isOwnRow(row);
+  if (kind === 'shared' && pool.perKey !== null && isOrdinary) return otherKind(request.mode);
   // Held in the ordinary way: the pool begins when that is over.
   if (row === undefined || !isOwnRow(row)) return refusedOutcome(store, refusal);
   if (row.poolKind !== kind) return otherKind(request.mode);

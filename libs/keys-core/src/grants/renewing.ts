@@ -193,7 +193,7 @@ export async function downgradeHeld(
     case 'permit':
       throw new LeaseError(
         'request.invalid',
-        'leaseId must be of a lease that is held alone, and not of a permit',
+        'leaseId must be of a lease that is held alone, and that has no permits',
         {
           details: { field: 'leaseId' },
         },

@@ -51,6 +51,8 @@ export interface LeaseRow extends Resource, PhaseInput, Ladder {
 export interface GrantRequest extends Resource {
   /** How a pool is to be held, see `pool.ts`; undefined for a lease that one holds at a time. */
   readonly mode?: SlotMode | undefined;
+  /** Whether its caller wants nobody beside it: a permit does not promise that. */
+  readonly alone?: true | undefined;
   readonly leaseId: string;
   readonly holder: string;
   readonly principal: string;

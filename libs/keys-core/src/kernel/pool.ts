@@ -44,3 +44,12 @@ export interface PoolUse {
 export function poolKindOf(mode: SlotMode): PoolKind {
   return mode === 'permit' ? 'permit' : 'shared';
 }
+
+/** A grant request's fields for the mode that a caller names: alone is what an ordinary grant is. */
+export function askedAs(mode: SlotMode | undefined): {
+  readonly mode?: SlotMode;
+  readonly alone?: true;
+} {
+  if (mode === undefined) return {};
+  return mode === 'exclusive' ? { alone: true } : { mode };
+}

@@ -28,6 +28,7 @@ import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import { newTimedId } from '../kernel/clock.ts';
 import { LIMITS } from '../kernel/limits.ts';
+import { askedAs } from '../kernel/pool.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import {
@@ -368,8 +369,7 @@ class AcquireAnswers {
       leaseId: newTimedId(this.#deps.store),
       holder,
       principal: caller.principal,
-      // Alone is what an ordinary grant is.
-      mode: input.mode === 'exclusive' ? undefined : input.mode,
+      ...askedAs(input.mode),
       tag: input.action ?? '',
       comment: input.comment ?? null,
       metadata: input.metadata ?? null,

@@ -69,4 +69,17 @@ describe('several leases of a coordinator', () => {
       details: { field: 'leases[1]' },
     });
   });
+
+  test.each(['shared', 'permit'] as const)(
+    'with mode %s are refused with their place',
+    async (mode) => {
+      const coordinator = aCoordinator(await openKernel());
+      const leases = [aUseCase('a'), aUseCase('b', { mode: () => mode })];
+
+      await expect(coordinator.acquireAll(leases, 60_000)).rejects.toMatchObject({
+        code: 'request.invalid',
+        details: { field: 'leases[1]' },
+      });
+    },
+  );
 });

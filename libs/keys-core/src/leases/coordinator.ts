@@ -3,7 +3,7 @@ import { errorText, LeaseError } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { SLOT_MODES } from '../kernel/pool.ts';
+import { askedAs, SLOT_MODES, type SlotMode } from '../kernel/pool.ts';
 import { assertResource, joinNamespace } from '../kernel/resource.ts';
 import { assertText, jsonProblem } from '../kernel/text.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
@@ -302,16 +302,14 @@ function requestOf(
     tag: '',
     ...aboutOf(lease),
     ladder: serviceLadder(ttlMs),
-    mode: modeOf(lease),
+    ...askedAs(modeOf(lease)),
   };
 }
 
 /** @throws {LeaseError} `request.invalid`. */
-function modeOf(lease: AnyUseCase<never>): GrantRequest['mode'] {
+function modeOf(lease: AnyUseCase<never>): SlotMode | undefined {
   const mode = lease.mode?.();
-  // Alone is what an ordinary grant is.
-  if (mode === undefined || mode === 'exclusive') return undefined;
-  if (SLOT_MODES.includes(mode)) return mode;
+  if (mode === undefined || SLOT_MODES.includes(mode)) return mode;
   throw new LeaseError('request.invalid', `mode() must be one of ${SLOT_MODES.join(', ')}`, {
     details: { field: 'mode' },
   });

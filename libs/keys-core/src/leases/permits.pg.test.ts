@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { someoneWaits } from '../testing/coordinator-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, inLine, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
+import { dropOldDeclarations } from './sql/declarations.ts';
 
 const NAMESPACE = 'user.update';
 const OTHER = { ...SERVICE, actor: 'other', principal: 'token-x' };
@@ -36,10 +38,10 @@ describe('the number of permits', () => {
     const on = await openOperatedLeases();
     await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
 
-    const same = on.operations.declare(declaring({ perKey: 2 }), OTHER);
+    const same = await on.operations.declare(declaring({ perKey: 2 }), OTHER);
     const differing = on.operations.declare(declaring({ perKey: 3 }), OTHER);
 
-    await expect(same).resolves.toEqual({ declared: 1 });
+    expect(same).toEqual({ declared: 1 });
     await expect(differing).rejects.toMatchObject({
       code: 'lease.permits_differ',
       details: {
@@ -84,17 +86,69 @@ describe('the number of permits', () => {
     expect(items).toMatchObject([{ permits: { ...permits, by: OPERATOR.actor } }]);
   });
 
+  test('is not passed by a service that asks for the lease alone', async () => {
+    const on = await openOperatedLeases();
+    await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
+    await acquired(on, { mode: 'permit' });
+
+    const asked = acquire(on, { mode: 'exclusive' });
+
+    await expect(asked).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'mode' },
+    });
+  });
+
+  test('that an operator has set is not forgotten, although nobody declares it again', async () => {
+    const on = await openOperatedLeases();
+    const permits = { perKey: 2, total: null };
+    await on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
+    await on.operations.declare(
+      { declarations: [{ namespace: 'old', ttlMs: 30_000, permits: { perKey: 3 } }] },
+      SERVICE,
+    );
+    await on.store.general.$queryRaw`
+      update lease_declaration set declared_at = declared_at - interval '400 days' returning 1`;
+
+    const pass = { clock: on.store.clock, onFailure: () => undefined };
+    const dropped = await dropOldDeclarations(on.store.general, 30, pass);
+
+    const { items } = await on.operations.declared({ limit: 10 }, OPERATOR);
+    expect(dropped).toBe(1);
+    expect(items).toMatchObject([{ namespace: NAMESPACE, permits }]);
+  });
+
   test('gets no total while permits exist that it would not count', async () => {
     const on = await openOperatedLeases();
     await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
     await acquired(on, { mode: 'permit' });
 
     const permits = { perKey: 2, total: 5 };
-    const setting = on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
-    const declared = on.operations.declare(declaring({ perKey: 2, total: 5 }), SERVICE);
+    const differs = { code: 'lease.permits_differ' };
+    await expect(
+      on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR),
+    ).rejects.toMatchObject(differs);
+    await expect(
+      on.operations.declare(declaring({ perKey: 2, total: 5 }), SERVICE),
+    ).rejects.toMatchObject(differs);
+  });
 
-    await expect(setting).rejects.toMatchObject({ code: 'lease.permits_differ' });
-    await expect(declared).rejects.toMatchObject({ code: 'lease.permits_differ' });
+  test('gets no total from a service that waits while the first permit is being granted', async () => {
+    const on = await openOperatedLeases();
+    await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
+
+    let setting: Promise<unknown> | undefined;
+    await on.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select 1 from lease_declaration for share`;
+      const permits = { perKey: 2, total: 5 };
+      setting = on.operations
+        .setPermits({ namespace: NAMESPACE, permits }, OPERATOR)
+        .catch((error: unknown) => error);
+      await someoneWaits(on);
+      await acquired(on, { mode: 'permit' });
+    });
+
+    expect(await setting).toMatchObject({ code: 'lease.permits_differ' });
   });
 
   test('is shown with who holds permits: a list has each holder, and a lease all of them', async () => {

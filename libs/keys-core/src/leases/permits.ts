@@ -20,7 +20,7 @@ export async function declareAllPermits(
   caller: Caller,
 ): Promise<void> {
   if (requests.length === 0) return;
-  const rows = await declarePermits(store.general, caller, requests);
+  const rows = await store.general.$transaction((tx) => declarePermits(tx, caller, requests));
   const inForce = new Map(rows.map((row) => [row.namespace, row]));
   for (const { namespace, permits } of requests) {
     const row = inForce.get(namespace);
@@ -31,14 +31,16 @@ export async function declareAllPermits(
 
 /**
  * Sets the numbers of a namespace, whatever services declare.
- * @throws {LeaseError} `lease.permits_differ` when a total would come or go although slots exist.
+ * @throws {LeaseError} `lease.permits_differ` when a total would come or go after a permit was asked for.
  */
 export async function setAllPermits(
   store: Store,
   request: PermitsRequest,
   caller: Caller,
 ): Promise<PermitsRow> {
-  const row = await setPermits(store.general, caller, { request, ttlMs: TTL_MS });
+  const row = await store.general.$transaction((tx) =>
+    setPermits(tx, caller, { request, ttlMs: TTL_MS }),
+  );
   if (row === undefined) throw new LeaseError('grant.contended');
   if (!isSame(row, request.permits)) throw differ(request.namespace, row, request.permits);
   return row;
@@ -53,7 +55,7 @@ function differ(namespace: string, inForce: PermitsRow, asked: Permits): LeaseEr
   const declared = { perKey, total };
   const isTotalNew = (total === null) !== (asked.total === null);
   const why = isTotalNew
-    ? ' Whether there is a total cannot change while the leases are in use.'
+    ? ' Whether there is a total cannot change once a permit was asked for.'
     : '';
   return new LeaseError(
     'lease.permits_differ',

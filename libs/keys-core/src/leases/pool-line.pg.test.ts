@@ -207,4 +207,13 @@ describe('a lease that is shared after it was held alone', () => {
 
     await expect(failing).rejects.toMatchObject({ code: 'request.invalid' });
   });
+
+  test('is not what becomes of a lease that has permits', async () => {
+    const leases = await openDeclared({ perKey: 2 });
+    const { leaseId, fencingToken } = await acquired(leases);
+
+    const failing = leases.service.downgrade({ leaseId, fencingToken }, SERVICE);
+
+    await expect(failing).rejects.toMatchObject({ code: 'request.invalid' });
+  });
 });

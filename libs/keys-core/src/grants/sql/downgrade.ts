@@ -1,4 +1,5 @@
 import type { UpdateOutcome } from '../../kernel/lease.ts';
+import { NEVER } from '../../postgres/clock/expiry.ts';
 import { C, fragment, NO_FRAGMENT, SCOPE_NAME, type Sql } from '../../postgres/sql.ts';
 import { EXPIRE_LOCKED } from './facts.ts';
 import type { RenewRequest } from './renew.ts';
@@ -17,7 +18,7 @@ export interface DowngradeRequest extends RenewRequest {
  *   the slot, and the scope an own row in its place. Both in one statement: nobody finds the scope free.
  * - **No other grant is made meanwhile** that its change could make wrong: a statement that has not seen it
  *   finds the lease held alone, and grants nothing.
- * - **A grant that is shared already** stays so. A permit cannot be shared: `permit`.
+ * - **A grant that is shared already** stays so. A permit cannot be shared, nor a lease that has permits: `permit`.
  * - **Index**: `lease_lease_id_key`.
  *
  * @returns undefined when the row was locked and `onLocked` is `skip`, or no row has its lease id and principal.
@@ -45,6 +46,10 @@ export async function downgrade(
           when not lease_unexpired(k.released_at, k.end_reason, k.expires_at) then 'expired'
           when k.fencing_token <> ${request.fencingToken}::bigint then 'superseded'
           when k.mode = 'permit' then 'permit'
+          when k.pool is null and exists (
+            select from lease_declaration d
+            where d.namespace = k.namespace and d.permits_per_key is not null
+          ) then 'permit'
         end as refusal
       from locked k
     ),
@@ -64,7 +69,7 @@ export async function downgrade(
         granted_at, renewed_at, expires_at, released_at, end_reason, stops_by, pool, mode
       )
       select s.face, s.namespace, s.scope, gen_random_uuid(), s.fencing_token, '', '', 4, 1, 2, 3,
-        n.at, n.at, n.at, n.at, 'removed', 'infinity', s.scope, 'shared'
+        n.at, n.at, n.at, n.at, 'removed', ${NEVER}, s.scope, 'shared'
       from shared s
       cross join (select clock_timestamp() as at) n
       where s.is_first

@@ -15,7 +15,12 @@ import { LIMITS } from '../../kernel/limits.ts';
 import { poolKindOf, type PoolHolder, type PoolKind, type SlotMode } from '../../kernel/pool.ts';
 import type { Named } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
+import {
+  type GrantGuard,
+  IS_ENDED_BY_WORD,
+  isTakable,
+  NEVER,
+} from '../../postgres/clock/expiry.ts';
 import {
   arrayText,
   C,
@@ -71,7 +76,8 @@ const SLOTS = {
  *
  * - **One grant of a pool at a time**: everything hangs on the lock of the pool's own row, and on its token
  *   being the one of the statement's snapshot: then that snapshot has every grant of the pool. If another
- *   statement has granted meanwhile, this one grants nothing of the pool and is to be sent again.
+ *   statement has granted meanwhile, this one grants nothing of the pool and is to be sent again. So it is of
+ *   a pool whose own row is locked, unless it waits: it keeps no other pool back.
  * - **Never too many**: a slot counts as free if it was ended by somebody, or if it has run out and could be
  *   locked and judged again: a renewal may be under way. One that is locked counts as held.
  * - **In line**: see {@link judgedRows}. A ticket is locked as in `grant`.
@@ -83,10 +89,10 @@ const SLOTS = {
 export async function grantSlots(
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-  guard: GrantGuard,
+  { guard, onLocked }: { readonly guard: GrantGuard; readonly onLocked: 'skip' | 'wait' },
 ): Promise<Granted> {
   const rows = await sql.$queryRaw<GrantedRow[]>`
-    with ${judgedRows(requests, guard, 'lock')},
+    with ${judgedRows(requests, guard, onLocked)},
     advanced as (
       update lease l
       set fencing_token =
@@ -246,6 +252,9 @@ export async function readPools(
   );
 }
 
+/** Whether rows are locked, and what is done about own rows that others have locked. */
+type Locking = 'skip' | 'wait' | 'read';
+
 /** Whether the own row of a request `w` keeps its key from being granted in the ordinary way. */
 const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
   select true from lease l
@@ -267,7 +276,7 @@ const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
 function judgedRows(
   requests: readonly SlotRequest[],
   { belief, mark }: GrantGuard,
-  how: 'lock' | 'read',
+  how: Locking,
 ): Fragment {
   const queued = arrayText(
     requests.filter(({ isQueued }) => isQueued === true).map(({ leaseId }) => leaseId),
@@ -363,7 +372,7 @@ function judgedRows(
 }
 
 /** The tickets of requests that wait. One that has become a grant before is no turn: see `grant`. */
-function ticketRows(how: 'lock' | 'read'): Fragment {
+function ticketRows(how: Locking): Fragment {
   return fragment`
     ticket as materialized (
       select t.*
@@ -376,7 +385,7 @@ function ticketRows(how: 'lock' | 'read'): Fragment {
             select from lease_event e
             where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
           )
-        ${how === 'lock' ? fragment`for update of t skip locked` : fragment`limit 1`}
+        ${how !== 'read' ? fragment`for update of t skip locked` : fragment`limit 1`}
       ) t
     )`;
 }
@@ -385,13 +394,13 @@ function ticketRows(how: 'lock' | 'read'): Fragment {
  * The own rows of the pools that are wanted. Locked, they are those whose token is still the one of the
  * snapshot; `first_scope` and `last_scope` are between which scopes the pool's line is.
  */
-function ownRows(how: 'lock' | 'read'): Fragment {
+function ownRows(how: Locking): Fragment {
   const locked = fragment`
       cross join lateral (
         select from lease l
         where l.face = 'lease' and l.namespace = s.namespace and l.name = s.head
           and l.pool = l.name and l.mode = s.kind and l.fencing_token = s.version
-        for update of l
+        for update of l ${how === 'skip' ? fragment`skip locked` : fragment``}
       ) k`;
   return fragment`
     seen as materialized (
@@ -413,12 +422,12 @@ function ownRows(how: 'lock' | 'read'): Fragment {
     ),
     own as materialized (
       select s.* from (select s.* from seen s order by s.namespace, s.head) s
-      ${how === 'lock' ? locked : fragment``}
+      ${how !== 'read' ? locked : fragment``}
     )`;
 }
 
 /** The slots of those pools, after their own rows. */
-function slotRows(belief: ClockBelief, how: 'lock' | 'read'): Fragment {
+function slotRows(belief: ClockBelief, how: Locking): Fragment {
   const judged = fragment`
       cross join lateral (
         select from lease l
@@ -449,7 +458,7 @@ function slotRows(belief: ClockBelief, how: 'lock' | 'read'): Fragment {
         where not s.is_ended and s.is_takable
         order by s.namespace, s.name
       ) s
-      ${how === 'lock' ? judged : fragment``}
+      ${how !== 'read' ? judged : fragment``}
     ),
     slot as materialized (
       select s.*, s.is_ended or x.name is not null as is_free
@@ -458,26 +467,59 @@ function slotRows(belief: ClockBelief, how: 'lock' | 'read'): Fragment {
     )`;
 }
 
+/** A pool whose own row is wanted. */
+export interface AskedPool extends Named {
+  readonly kind: PoolKind;
+  /** Whether all keys of the namespace have a limit together: this decides where the slots are. */
+  readonly hasTotal: boolean;
+}
+
 /**
  * Makes the own rows of pools, where nobody holds the scope; of a scope that somebody holds it does nothing.
  *
- * - **Locks** only rows that look free, and judges once they are locked.
+ * - **Locks** only rows that look free and that nobody has locked, and judges once they are locked.
+ * - **With permits** only as the declaration is by then, which it locks: a total that comes or goes looks for
+ *   the rows that this makes, see `declarePermits`.
  * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
- * - **Index**: the primary key.
+ * - **Index**: the primary keys.
  */
 export async function openPools(
   sql: Sql<'transitions' | 'guests'>,
-  pools: readonly (Named & { readonly kind: PoolKind })[],
+  pools: readonly AskedPool[],
   { belief }: Pick<GrantGuard, 'belief'>,
 ): Promise<void> {
   await sql.$queryRaw`
     with asked as materialized (
-      select distinct a.namespace ${C} as namespace, a.name ${C} as name, a.kind
+      select distinct a.namespace ${C} as namespace, a.name ${C} as name, a.kind, a.has_total
       from unnest(
         ${textArray(pools.map(({ namespace }) => namespace))}::text[],
         ${textArray(pools.map(({ name }) => name))}::text[],
-        ${textArray(pools.map(({ kind }) => kind))}::text[]
-      ) as a (namespace, name, kind)
+        ${textArray(pools.map(({ kind }) => kind))}::text[],
+        ${arrayText(pools.map(({ hasTotal }) => String(hasTotal)))}::boolean[]
+      ) as a (namespace, name, kind, has_total)
+    ),
+    declared as materialized (
+      select d.namespace, d.permits_total is not null as has_total
+      from lease_declaration d
+      where d.permits_per_key is not null
+        and d.namespace in (select a.namespace from asked a where a.kind = 'permit')
+      order by d.namespace
+      for share of d
+    ),
+    openable as materialized (
+      select a.* from asked a
+      where not ${isFound(fragment`
+        select true from lease l
+        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name`)}
+      union all
+      select a.*
+      from (select a.* from asked a order by a.namespace, a.name) a
+      cross join lateral (
+        select from lease l
+        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
+          and l.pool is null and ${isTakable(belief)}
+        for update of l skip locked
+      ) k
     ),
     opened as (
       insert into lease as l (
@@ -486,14 +528,12 @@ export async function openPools(
         granted_at, renewed_at, expires_at, released_at, end_reason, stops_by, pool, mode
       )
       select 'lease', a.namespace, a.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '',
-        4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', 'infinity', a.name, a.kind
-      from asked a
+        4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', ${NEVER}, a.name, a.kind
+      from openable a
       cross join (select clock_timestamp() as at) n
-      where coalesce((
-        select ${isTakable(belief)} from lease l
-        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
-        limit 1
-      ), true)
+      where (a.kind = 'shared' or exists (
+        select from declared d where d.namespace = a.namespace and d.has_total = a.has_total
+      ))
       order by a.namespace, a.name
       on conflict (face, namespace, name) do update set
         lease_id = excluded.lease_id,
@@ -505,9 +545,13 @@ export async function openPools(
         principal = '',
         comment = null,
         metadata = null,
+        ttl_ms = excluded.ttl_ms,
+        renew_after_ms = excluded.renew_after_ms,
+        soft_after_ms = excluded.soft_after_ms,
+        hard_after_ms = excluded.hard_after_ms,
         released_at = excluded.released_at,
         end_reason = 'removed',
-        stops_by = 'infinity',
+        stops_by = ${NEVER},
         pool = excluded.pool,
         mode = excluded.mode
       where l.pool is null and ${isTakable(belief)}
@@ -528,8 +572,9 @@ export async function openPools(
 export function poolsOf(
   { namespace, name, mode }: SlotRequest,
   { total }: Pick<MetPool, 'total'>,
-): (Named & { readonly kind: PoolKind })[] {
+): AskedPool[] {
   const kind = poolKindOf(mode);
-  const own = { namespace, name, kind };
-  return kind === 'permit' && total !== null ? [own, { ...own, name: MARK_TEXT }] : [own];
+  const hasTotal = kind === 'permit' && total !== null;
+  const own = { namespace, name, kind, hasTotal };
+  return hasTotal ? [own, { ...own, name: MARK_TEXT }] : [own];
 }

@@ -90,7 +90,7 @@ export async function readDeclarations(
 
 /**
  * Drops declarations that nobody has repeated for so many days, and in whose namespace there is no
- * lease any more. @returns how many.
+ * lease any more. One whose permits an operator has set stays. @returns how many.
  */
 export function dropOldDeclarations(
   sql: Sql<'general'>,
@@ -101,6 +101,7 @@ export function dropOldDeclarations(
     old: fragment`
       select d.namespace from lease_declaration d
       where d.declared_at < clock_timestamp() - ${days}::int * interval '1 day'
+        and (d.permits_per_key is null or d.permits_principal is not null)
         and not exists (
           select from lease l where l.face = 'lease' and l.namespace = d.namespace
         )`,

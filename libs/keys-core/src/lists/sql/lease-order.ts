@@ -1,6 +1,7 @@
 /** How lists of resources are filtered and paged, whatever their face. The table's alias is `l`. */
 import type { LeaseRow, Phase } from '../../kernel/lease.ts';
 import type { Named } from '../../kernel/resource.ts';
+import { NEVER } from '../../postgres/clock/expiry.ts';
 import { decodeCursor, encodeCursor, invalidCursor } from '../../postgres/paging.ts';
 import { C, type Fragment, fragment, joinFragments } from '../../postgres/sql.ts';
 
@@ -50,7 +51,7 @@ export function withinLimits(
 
 /** Held back for a time: the own row of a pool is so without end, and nobody waits for that. */
 const HELD_BACK = fragment`(
-  l.stops_by is not null and l.stops_by > clock_timestamp() and l.stops_by < 'infinity'
+  l.stops_by is not null and l.stops_by > clock_timestamp() and l.stops_by < ${NEVER}
 )`;
 
 const UNEXPIRED = fragment`lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;

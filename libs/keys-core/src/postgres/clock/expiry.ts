@@ -29,6 +29,12 @@ export function expiryBelieved({ until, watchedSince, settledUntil }: ClockBelie
   )`;
 }
 
+/**
+ * Until when the own row of a pool is held back: without end. Finite, because controllers of the previous version
+ * show it as a date.
+ */
+export const NEVER = fragment`'9999-12-31T00:00:00Z'::timestamptz`;
+
 /** Whether a grant was ended by somebody, and not by time alone, and nobody can still act on it. */
 export const IS_ENDED_BY_WORD = fragment`(l.end_reason in ('released', 'revoked', 'removed') and l.stops_by is null)`;
 

@@ -1,6 +1,7 @@
 /** How many resources are in which state at this moment, and which have the most waiters. */
 import { BACKEND_STATUSES, type BackendStatus, statusRank } from '../../kernel/backends.ts';
 import { type Face, FACES, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
+import { NEVER } from '../../postgres/clock/expiry.ts';
 import {
   type Dated,
   type Fragment,
@@ -57,7 +58,7 @@ export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, R
           where l.end_reason is null and l.released_at is null and l.renewable and l.expires_at > c.now
         ) as held,
         count(*) filter (
-          where (l.stops_by > c.now and l.stops_by < 'infinity') or (
+          where (l.stops_by > c.now and l.stops_by < ${NEVER}) or (
             l.end_reason is null and l.released_at is null and not l.renewable and l.expires_at > c.now
           )
         ) as expiring,
@@ -68,7 +69,7 @@ export async function countResources(sql: Sql<'guests'>): Promise<Record<Face, R
           where l.end_reason is null and l.released_at is null and l.expires_at <= c.now
         ) as oldest,
         (array_agg(l.lease_id) filter (
-          where (l.stops_by > c.now and l.stops_by < 'infinity') or (
+          where (l.stops_by > c.now and l.stops_by < ${NEVER}) or (
             l.end_reason is null and l.released_at is null and not l.renewable and l.expires_at > c.now
           )
         )) as expiring_ids
