@@ -36,8 +36,8 @@ export interface LeaseName {
   readonly key: string;
 }
 
-/** How several leases are acquired: as one lease is, with the same for all. */
-export type AcquireAllOptions = AcquireOptions;
+/** How several leases are acquired: as one lease is, with the same for all. Each of them is held alone. */
+export type AcquireAllOptions = Omit<AcquireOptions, 'mode'>;
 
 /** @see `Leasehold.acquireAll` */
 export type AcquireAll = (
