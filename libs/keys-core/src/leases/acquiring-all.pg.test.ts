@@ -190,6 +190,22 @@ describe('an acquire of several leases', () => {
     await expect(answer).resolves.toMatchObject({ outcome: 'held', key: 'b', by: 'bob' });
     expect(await heldIn(at)).toEqual({ b: 'bob' });
   });
+
+  test('F11 while the whole table is locked it is refused with this reason', async () => {
+    const at = await openLeases();
+    const session = await openSession(at);
+    await session.query('begin');
+    await session.query('lock table lease in access exclusive mode');
+
+    const refused = acquireAll(at, ['a', 'b']);
+
+    await expect(refused).rejects.toMatchObject({
+      code: 'store.unavailable',
+      details: { reason: 'table_locked' },
+    });
+    await session.query('rollback');
+    expect(await heldIn(at)).toEqual({});
+  });
 });
 
 describe('waiting for several leases', () => {
