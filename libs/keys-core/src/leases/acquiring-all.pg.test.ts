@@ -6,7 +6,7 @@ import { createGroupGranter } from '../grants/granting-all.ts';
 import { joinLine } from '../grants/sql/line.ts';
 import { joinLines } from '../grants/sql/line-all.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
-import { openSession } from '../testing/coordinator-fixture.ts';
+import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import { age, aRequest } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
@@ -422,6 +422,31 @@ describe('giving up a request for several leases by its key', () => {
 
     expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
     await expect(codeOf(answer)).resolves.toBe('lease.wait_cancelled');
+  });
+
+  test('while one of its places is locked it keeps all of them, and then leaves every line', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    await one(at, 'b');
+    const { answer } = await inLines(at, ['a', 'b'], { holder: 'mover', idempotencyKey });
+    const { answer: next } = await inLine(at, 'next', { namespace: NAMESPACE, name: 'a' });
+    const session = await openSession(at);
+    await session.query('begin');
+    await session.query(
+      `select from lease_waiter where waiter = 'mover' and name = 'b' for update`,
+    );
+
+    const cancelled = giveUp(at, idempotencyKey);
+    await someoneWaits(at);
+    const meanwhile = await at.store.general.$queryRaw<{ name: string }[]>`
+      select name from lease_waiter where waiter = 'mover' order by name`;
+    await session.query('commit');
+
+    expect(meanwhile.map(({ name }) => name)).toEqual(['a', 'b']);
+    await expect(cancelled).resolves.toBe('cancelled');
+    await expect(codeOf(answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(next).resolves.toMatchObject({ outcome: 'granted' });
+    expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
   });
 
   test('grants whose caller falls silent at its turn are given back at once, all of them', async () => {
