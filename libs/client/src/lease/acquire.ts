@@ -539,6 +539,8 @@ class Attempt {
       throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
     });
     if (result.outcome === 'refused') {
+      // Of several leases the others may have been renewed, for their whole TTL.
+      this.giveUp();
       throw new LeaseholdCallError('lease.wait_cancelled', {
         details: { leaseId, reason: result.reason },
       });
