@@ -1,6 +1,7 @@
 import { LIMITS } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import {
+  acquireAllInputSchema,
   acquireInputSchema,
   acquireItemSchema,
   acquireManyInputSchema,
@@ -41,6 +42,16 @@ describe('the contract of leases', () => {
       { path: ['namespace'], message: 'namespace segments must not be empty or contain "."' },
     ]);
     expect(acquiring({ namespace: ['a', 'b'] })).toBe(true);
+  });
+
+  test('several leases are held alone: a mode is refused, and named', () => {
+    const { namespace, key, ...rest } = WANTED;
+    const wanted = { ...rest, scopes: [{ namespace, key }] };
+
+    const parsed = acquireAllInputSchema.safeParse({ ...wanted, mode: 'shared' });
+
+    expect(parsed.error?.issues).toMatchObject([{ code: 'unrecognized_keys', keys: ['mode'] }]);
+    expect(acquireAllInputSchema.safeParse(wanted).success).toBe(true);
   });
 
   test.each([

@@ -89,22 +89,24 @@ export const acquireInputSchema = acquireItemSchema
   .superRefine(assertResumable);
 
 /** Asks for several leases: all of them, or none. */
-export const acquireAllInputSchema = acquireItemSchema.omit({ namespace: true, key: true }).extend({
-  scopes: z
-    .array(z.strictObject({ namespace: segmentsSchema, key: nameSchema }))
-    .min(1)
-    .max(LIMITS.leasesTogetherMax)
-    .superRefine((scopes, ctx) => {
-      const place = repeatedAt(scopes.map(({ namespace, key: name }) => ({ namespace, name })));
-      if (place === undefined) return;
-      ctx.addIssue({ code: 'custom', path: [place], message: 'must not be in the list twice' });
-    }),
-  waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
-  /** The caller renews the grants before it uses them: until then they are short ones. */
-  confirms: z.boolean().default(false),
-  localTimeMs: localTimeMsSchema,
-  ...toldFields,
-});
+export const acquireAllInputSchema = acquireItemSchema
+  .omit({ namespace: true, key: true, mode: true })
+  .extend({
+    scopes: z
+      .array(z.strictObject({ namespace: segmentsSchema, key: nameSchema }))
+      .min(1)
+      .max(LIMITS.leasesTogetherMax)
+      .superRefine((scopes, ctx) => {
+        const place = repeatedAt(scopes.map(({ namespace, key: name }) => ({ namespace, name })));
+        if (place === undefined) return;
+        ctx.addIssue({ code: 'custom', path: [place], message: 'must not be in the list twice' });
+      }),
+    waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
+    /** The caller renews the grants before it uses them: until then they are short ones. */
+    confirms: z.boolean().default(false),
+    localTimeMs: localTimeMsSchema,
+    ...toldFields,
+  });
 
 /** How a failed piece of work describes its failure; it may have line breaks. */
 const detailSchema = textSchema({ bytesMax: LIMITS.reasonBytesMax, isControlAllowed: true });

@@ -9,8 +9,8 @@ import type {
 import { invariant, type GrantRef } from '@leasehold/keys-core';
 import { currentContext, type WorkContext } from '../context/work-context.ts';
 import { assertAcquireAll, plainMetadata } from '../inputs.ts';
-import { linkSignals, type Ending } from '../signals.ts';
-import { LeaseholdCallError } from '../transport/errors.ts';
+import { linkSignals, onAbort, type Ending } from '../signals.ts';
+import { LeaseholdCallError, OutcomeUnknownError } from '../transport/errors.ts';
 import {
   heldByOf,
   requestOf,
@@ -36,8 +36,8 @@ export interface LeaseName {
   readonly key: string;
 }
 
-/** How several leases are acquired: as one lease is, with the same for all. */
-export type AcquireAllOptions = AcquireOptions;
+/** How several leases are acquired: as one lease is, with the same for all. Each of them is held alone. */
+export type AcquireAllOptions = Omit<AcquireOptions, 'mode'>;
 
 /** @see `Leasehold.acquireAll` */
 export type AcquireAll = (
@@ -135,6 +135,8 @@ class Taking {
   async #ask(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer> {
     const { scopes } = this.#wanted;
     const answer = await this.#wire.acquireAll(request, scopes, { waitMs, ending });
+    // It came too late: what a later try was answered counts.
+    if (ending.aborted) throw new OutcomeUnknownError();
     if (answer.outcome === 'held') {
       this.#refused = answer;
       return answer;
@@ -154,6 +156,7 @@ class Taking {
       fencingToken,
     }));
     const results = await this.#wire.heartbeat(refs, ending, datacenter);
+    if (ending.aborted) throw new OutcomeUnknownError();
     const refused = results.find(({ outcome }) => outcome === 'refused');
     const { leaseId } = this.#first();
     if (refused !== undefined) return [{ ...refused, leaseId }];
@@ -210,6 +213,8 @@ class Taking {
     });
     for (const lease of leases) holdings.adopt(lease, nowMs);
     const together = new HeldTogether(leases, background.closing);
+    const giveUp = (): void => void together.release('failed');
+    const unfollow = signal === undefined ? undefined : onAbort(signal, giveUp);
     try {
       if (leases.some((lease) => lease.loseAtMs - nowMs > lease.ttlMs)) {
         // They belong to another clock: no work may rely on them.
@@ -221,8 +226,10 @@ class Taking {
       return together;
     } catch (error) {
       // In the background: the caller has its answer.
-      void together.release('failed');
-      throw error;
+      giveUp();
+      throw signal?.aborted === true ? signal.reason : error;
+    } finally {
+      unfollow?.();
     }
   }
 }

@@ -548,6 +548,8 @@ class Attempt {
       throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
     });
     if (result.outcome === 'refused') {
+      // Of several leases the others may have been renewed, for their whole TTL.
+      this.giveUp();
       const { reason } = result;
       // What was taken from it is not waited for again: a newer request may have superseded it.
       const isTaken = reason === 'renewal_blocked' || reason === 'revoked';

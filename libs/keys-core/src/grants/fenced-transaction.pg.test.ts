@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { expectPrompt, waitUntil } from '@leasehold/testing';
+import type { LeaseError } from '../kernel/errors.ts';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantRef } from '../kernel/lease.ts';
 import { callHook } from '../postgres/guest-transaction.ts';
@@ -111,6 +112,33 @@ describe('fencedTransaction', () => {
       fencedTransaction(kernel.store, [], (tx) => note(tx, 'none')),
     ).rejects.toMatchObject({ code: 'request.invalid', details: { field: 'grant' } });
   });
+
+  test.each([
+    ['first', ['short', 'long']],
+    ['last', ['long', 'short']],
+  ])(
+    'bounds work under several grants by the one that expires first, also if it is granted %s',
+    async (_when, names) => {
+      const kernel = await openKernel();
+      const notes = await makeNotes(kernel);
+      const grants: Grant[] = [];
+      for (const name of names) {
+        const ladder = serviceLadder(name === 'short' ? 1_000 : 60_000);
+        grants.push(await granted(kernel, { name, ladder }));
+      }
+
+      const late = fencedTransaction(kernel.store, grants, async (tx) => {
+        await note(tx, 'work');
+        await tx.$queryRaw`select pg_sleep(60)::text`;
+      });
+
+      const error = await late.catch((thrown: unknown) => thrown);
+      expect(error).toMatchObject({ code: 'request.deadline' });
+      const { boundMs } = (error as LeaseError).details as { readonly boundMs: number };
+      expect(boundMs).toBeLessThanOrEqual(1_000);
+      expect(await notes()).toEqual([]);
+    },
+  );
 
   test('rolls work under several grants back if any of them ends meanwhile', async () => {
     const kernel = await openKernel();

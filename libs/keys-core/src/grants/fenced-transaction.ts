@@ -18,6 +18,7 @@ import {
   guestTransaction,
   withinBound,
 } from '../postgres/guest-transaction.ts';
+import type { Sql } from '../postgres/sql.ts';
 import { type HeldGrant, isNotEnded, lockHeld } from './sql/guard.ts';
 
 export interface FencedOptions {
@@ -41,23 +42,17 @@ export async function fencedTransaction<Tx, Result>(
   work: (tx: Tx) => Promise<Result>,
   options: FencedOptions = {},
 ): Promise<Result> {
-  const [first, ...others] = isList(grant) ? grant : [grant];
-  if (first === undefined) {
+  const grants = isList(grant) ? grant : [grant];
+  if (grants.length === 0) {
     throw new LeaseError('request.invalid', 'grant must have at least 1 element', {
       details: { field: 'grant' },
     });
   }
-  return inFence(store, first, {
+  return inFence(store, grants, {
     boundMs: options.boundMs,
-    async work(guest, { boundMs }) {
-      for (const ref of others) {
-        const held = isGrantRef(ref) ? await lockHeld(guest.sql, ref, boundMs) : undefined;
-        if (held === undefined) throw notHeld(ref);
-      }
-      return guest.call(work);
-    },
+    work: (guest) => guest.call(work),
     async close({ sql }) {
-      for (const ref of [first, ...others]) {
+      for (const ref of inOneOrder(grants)) {
         if (!(await isNotEnded(sql, ref))) throw notHeld(ref);
       }
     },
@@ -68,7 +63,7 @@ function isList(grant: GrantRef | readonly GrantRef[]): grant is readonly GrantR
   return Array.isArray(grant);
 }
 
-/** Work under a grant, and the last check of whether it may commit. */
+/** Work under grants, and the last check of whether it may commit. `held`: the earliest expiry and the shortest bound. */
 export interface FencedWork<Tx, Result> {
   readonly boundMs?: number | undefined;
   work(guest: GuestTransaction<Tx>, held: HeldGrant): Promise<Result>;
@@ -76,24 +71,48 @@ export interface FencedWork<Tx, Result> {
   close(guest: GuestTransaction<Tx>, held: HeldGrant): Promise<void>;
 }
 
-/** {@link fencedTransaction} for work that ends or prolongs the grant itself. */
+/** {@link fencedTransaction} for work that ends or prolongs the grants themselves. */
 export async function inFence<Tx, Result>(
   store: GuestStore<Tx>,
-  ref: GrantRef,
+  refs: readonly GrantRef[],
   fenced: FencedWork<Tx, Result>,
 ): Promise<Result> {
-  if (!isGrantRef(ref)) throw notHeld(ref);
+  const unknown = refs.find((ref) => !isGrantRef(ref));
+  if (unknown !== undefined) throw notHeld(unknown);
   assertBound(fenced.boundMs);
   const boundMsMax = Math.min(Math.max(1, fenced.boundMs ?? GUEST_MS_MAX), GUEST_MS_MAX);
   return guestTransaction(store, async (guest) => {
-    const held = await lockHeld(guest.sql, ref, Math.ceil(boundMsMax));
-    if (held === undefined) throw notHeld(ref);
+    const held = await lockAll(guest.sql, refs, Math.ceil(boundMsMax));
     return withinBound(store, held.boundMs, async () => {
       const result = await fenced.work(guest, held);
       await fenced.close(guest, held);
       return result;
     });
   });
+}
+
+/** Locks each grant in its turn. The server keeps the bound that was set last: none is longer than the ones before. */
+async function lockAll(
+  sql: Sql<'guests'>,
+  refs: readonly GrantRef[],
+  boundMsMax: number,
+): Promise<HeldGrant> {
+  let least: HeldGrant = { expiresAt: Infinity, boundMs: boundMsMax };
+  for (const ref of inOneOrder(refs)) {
+    const held = await lockHeld(sql, ref, least.boundMs);
+    if (held === undefined) throw notHeld(ref);
+    least = {
+      expiresAt: Math.min(least.expiresAt, held.expiresAt),
+      boundMs: Math.min(least.boundMs, held.boundMs),
+    };
+  }
+  return least;
+}
+
+/** The order in which all work locks the same grants, so that no two pieces of work wait for each other. */
+function inOneOrder(refs: readonly GrantRef[]): GrantRef[] {
+  const idOf = ({ leaseId }: GrantRef): string => leaseId.toLowerCase();
+  return [...refs].sort((one, other) => (idOf(one) < idOf(other) ? -1 : 1));
 }
 
 function assertBound(boundMs: number | undefined): void {

@@ -21,7 +21,13 @@ import {
 } from './granting.ts';
 import type { Granted } from './sql/grant-rows.ts';
 import { grantAll, NOT_ALL } from './sql/grant-all.ts';
-import { guardNow, limitLockWait, readClock } from './sql/guard.ts';
+import {
+  assertTableIsOpen,
+  guardNow,
+  limitLockWait,
+  LOCK_NOT_AVAILABLE,
+  readClock,
+} from './sql/guard.ts';
 import { keyText } from './sql/requests.ts';
 
 const REQUESTS_IN_FLIGHT_MAX = 4;
@@ -45,8 +51,8 @@ export type GrantRequests = readonly [GrantRequest, ...GrantRequest[]];
 export interface GroupGranter {
   /**
    * Grants all of them, or reports what stands in the way of one.
-   * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `request.outcome_unknown`, `request.rate_limited`;
-   * `lease.is_pool`.
+   * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `store.unavailable`, `request.outcome_unknown`,
+   * `request.rate_limited`; `lease.is_pool`.
    */
   grantAll(requests: GrantRequests, signal?: AbortSignal): Promise<GrantAllOutcome>;
   /**
@@ -87,7 +93,10 @@ async function grantTogether(
   throw new LeaseError('grant.contended');
 }
 
-/** One try: at first it passes over locked rows, later it waits a little for each. */
+/**
+ * One try: at first it passes over locked rows, later it waits a little for each.
+ * @throws {LeaseError} `store.unavailable` when it is the table that is locked.
+ */
 async function tryTogether(
   store: KernelStore,
   requests: GrantRequests,
@@ -100,8 +109,10 @@ async function tryTogether(
       mayWait ? waitAndGrant(store, requests) : grantAtOnce(store, requests),
     );
   } catch (error) {
+    const state = sqlStateOf(error);
+    if (state === LOCK_NOT_AVAILABLE) await assertTableIsOpen(store, error);
     const failure = databaseFailureOf(error);
-    if (sqlStateOf(error) === NOT_ALL || failure === 'contention') return undefined;
+    if (state === NOT_ALL || failure === 'contention') return undefined;
     if (failure === 'lost') return findLost(store, requests, error);
     throw error;
   }

@@ -6,7 +6,7 @@ import { createGroupGranter } from '../grants/granting-all.ts';
 import { joinLine } from '../grants/sql/line.ts';
 import { joinLines } from '../grants/sql/line-all.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
-import { openSession } from '../testing/coordinator-fixture.ts';
+import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import { age, aRequest } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
@@ -221,6 +221,22 @@ describe('an acquire of several leases', () => {
 
     await expect(answer).resolves.toMatchObject({ outcome: 'held', key: 'b', by: 'bob' });
     expect(await heldIn(at)).toEqual({ b: 'bob' });
+  });
+
+  test('F11 while the whole table is locked it is refused with this reason', async () => {
+    const at = await openLeases();
+    const session = await openSession(at);
+    await session.query('begin');
+    await session.query('lock table lease in access exclusive mode');
+
+    const refused = acquireAll(at, ['a', 'b']);
+
+    await expect(refused).rejects.toMatchObject({
+      code: 'store.unavailable',
+      details: { reason: 'table_locked' },
+    });
+    await session.query('rollback');
+    expect(await heldIn(at)).toEqual({});
   });
 });
 
@@ -438,6 +454,31 @@ describe('giving up a request for several leases by its key', () => {
 
     expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
     await expect(codeOf(answer)).resolves.toBe('lease.wait_cancelled');
+  });
+
+  test('while one of its places is locked it keeps all of them, and then leaves every line', async () => {
+    const at = await openLeases();
+    const idempotencyKey = randomUUID();
+    await one(at, 'b');
+    const { answer } = await inLines(at, ['a', 'b'], { holder: 'mover', idempotencyKey });
+    const { answer: next } = await inLine(at, 'next', { namespace: NAMESPACE, name: 'a' });
+    const session = await openSession(at);
+    await session.query('begin');
+    await session.query(
+      `select from lease_waiter where waiter = 'mover' and name = 'b' for update`,
+    );
+
+    const cancelled = giveUp(at, idempotencyKey);
+    await someoneWaits(at);
+    const meanwhile = await at.store.general.$queryRaw<{ name: string }[]>`
+      select name from lease_waiter where waiter = 'mover' order by name`;
+    await session.query('commit');
+
+    expect(meanwhile.map(({ name }) => name)).toEqual(['a', 'b']);
+    await expect(cancelled).resolves.toBe('cancelled');
+    await expect(codeOf(answer)).resolves.toBe('lease.wait_cancelled');
+    await expect(next).resolves.toMatchObject({ outcome: 'granted' });
+    expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
   });
 
   test('grants whose caller falls silent at its turn are given back at once, all of them', async () => {

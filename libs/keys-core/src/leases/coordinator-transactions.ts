@@ -121,7 +121,7 @@ export async function renewWithHook<Tx>(
   hook: GrantHook<Tx>,
 ): Promise<Asked<RenewOutcome>> {
   return retryContention(store, () =>
-    inFence(store, request, {
+    inFence(store, [request], {
       async work(guest) {
         const localTimeMs = store.clock.nowMs();
         const outcome = await renewWithin(guest.sql, request);
@@ -160,7 +160,7 @@ export async function releaseWithHook<Tx>(
   hook: ReleaseHook<Tx>,
 ): Promise<ReleaseOutcome> {
   const { outcome, released } = await retryContention(store, () =>
-    inFence(store, request, {
+    inFence(store, [request], {
       async work(guest) {
         const answer = await releaseAlone(guest.sql, 'lease', request);
         if (answer.outcome === 'released') await callHook(() => guest.call(hook));

@@ -149,7 +149,7 @@ async function checkAndRecord<Recorded, Tx>(
 ): Promise<EnvironmentUseOutcome<Recorded>> {
   const { store } = deps;
   const request = releaseOf(deps, use, ref);
-  const { answer, released } = await inFence(store, ref, {
+  const { answer, released } = await inFence(store, [ref], {
     async work(guest) {
       const reasons = listOf(await guest.call(async (tx) => (await use.veto?.(tx)) ?? null));
       const made: EnvironmentUseOutcome<Recorded> =

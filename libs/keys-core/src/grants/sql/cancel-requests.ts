@@ -213,7 +213,10 @@ async function lockRequests(
   return new Map(rows.map((row) => [keyText(row), row]));
 }
 
-/** Takes tickets away. @returns those that are there, with their lines; one that is locked is not taken. */
+/**
+ * Takes tickets away: all of those that a request has, or none. @returns those that are there, with their lines; they are
+ * not taken if one of the same request is locked.
+ */
 async function takeTickets(
   tx: Sql<'general'>,
   requests: readonly Open[],
@@ -222,8 +225,10 @@ async function takeTickets(
   if (requests.length === 0) return new Map();
   const rows = await tx.$queryRaw<(Resource & { ticketId: string; isTaken: boolean })[]>`
     with asked as materialized (
-      select a.ticket_id
-      from unnest(${requests.map(({ leaseId }) => leaseId)}::uuid[]) as a (ticket_id)
+      select a.ticket_id, a.request_at
+      from unnest(
+        ${requests.map(({ leaseId }) => leaseId)}::uuid[], ${requests.map(({ rowAt }) => rowAt)}::text[]
+      ) as a (ticket_id, request_at)
     ),
     locked as materialized (
       select k.* from (select a.ticket_id from asked a order by a.ticket_id) a
@@ -233,17 +238,24 @@ async function takeTickets(
         for update of w ${onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT}
       ) k
     ),
+    there as materialized (
+      select a.ticket_id, a.request_at, w.face, w.namespace, w.name, k.ticket_id is not null as is_locked
+      from asked a
+      cross join lateral (
+        select w.* from lease_waiter w where w.ticket_id = a.ticket_id limit 1
+      ) w
+      left join locked k on k.ticket_id = a.ticket_id
+    ),
     taken as (
       delete from lease_waiter w
-      where w.ticket_id = any(array(select k.ticket_id from locked k))
+      where w.ticket_id = any(array(
+        select unnest(array_agg(t.ticket_id)) from there t group by t.request_at having bool_and(t.is_locked)
+      ))
       returning w.ticket_id
     )
-    select w.ticket_id as "ticketId", w.face, w.namespace, w.name, t.ticket_id is not null as "isTaken"
-    from asked a
-    cross join lateral (
-      select w.* from lease_waiter w where w.ticket_id = a.ticket_id limit 1
-    ) w
-    left join taken t on t.ticket_id = w.ticket_id`;
+    select t.ticket_id as "ticketId", t.face, t.namespace, t.name, d.ticket_id is not null as "isTaken"
+    from there t
+    left join taken d on d.ticket_id = t.ticket_id`;
   return new Map(rows.map(({ ticketId, ...row }) => [ticketId, row]));
 }
 
