@@ -232,28 +232,29 @@ export class Routes {
 
   async #wait(wanted: Wanted, signal: AbortSignal): Promise<ActiveRoute> {
     const untilMs = this.#clock.nowMs() + this.#deps.bounds.holdMs;
-    /** Why the last question was not answered. */
-    let down: LinkDown | undefined;
+    /** Why the last question led nowhere. */
+    let problem: LinkDown | Refusal | undefined;
     for (;;) {
       // Before the question: a failure of one that nobody waits for would end the process.
       signal.throwIfAborted();
       const asked = await this.#within(this.#askedOnce(wanted, untilMs), { untilMs, signal });
       if (asked === 'over') break;
-      down = asked instanceof LinkDown ? asked : undefined;
-      const isUsable = !(asked instanceof LinkDown) && asked.isValid(this.#clock.nowMs());
+      problem = asked instanceof ActiveRoute ? undefined : asked;
+      const isUsable = asked instanceof ActiveRoute && asked.isValid(this.#clock.nowMs());
       if (isUsable && isFor(asked, wanted)) return asked;
       if ((await this.#within(this.#pause(), { untilMs, signal })) === 'over') break;
     }
-    throw down === undefined
-      ? new Refusal('gateway.wait_over')
-      : new Refusal('gateway.cut_off', { cause: down });
+    if (problem instanceof LinkDown) throw new Refusal('gateway.cut_off', { cause: problem });
+    throw problem ?? new Refusal('gateway.wait_over');
   }
 
-  async #askedOnce(wanted: Wanted, untilMs: number): Promise<ActiveRoute | LinkDown> {
+  /** What may be different the next time is returned: the question may be that of a request whose time was over. */
+  async #askedOnce(wanted: Wanted, untilMs: number): Promise<ActiveRoute | LinkDown | Refusal> {
     try {
       return await this.#ask(wanted, untilMs);
     } catch (error) {
       if (error instanceof LinkDown) return error;
+      if (error instanceof Refusal && error.code === 'gateway.wait_over') return error;
       throw error;
     }
   }
