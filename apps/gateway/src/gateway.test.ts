@@ -196,7 +196,7 @@ describe('waking', () => {
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
   });
 
-  test('a backend that refuses connections is asked for again, once, and only for what nobody has received', async () => {
+  test('a backend that refuses connections is asked for again, and only for what nobody has received', async () => {
     const stage = await openGatewayStage();
     const [dead, two] = [await startBackend('dead'), await startBackend('two')];
     dead.close();
@@ -216,6 +216,27 @@ describe('waking', () => {
     const { messages } = await openSocket(stage, `/t/${token}/`);
     await waitUntil(() => messages.length > 0);
   });
+});
+
+test('while the backend that its controller names takes no connection, a request is held for as long as for a start', async () => {
+  const stage = await openGatewayStage({ LEASEHOLD_GATEWAY_HOLD_MS: '20000' });
+  const dead = await startBackend('dead');
+  dead.close();
+  stage.controller.address = dead.address;
+  const token = await stage.controller.sign();
+  const { questions } = stage.controller;
+  const held = stage.ask(`/t/${token}/`);
+  await waitUntil(() => questions.length >= 4);
+  const two = await startBackend('two');
+  stage.controller.move(two.address);
+  expect((await held).json.name).toBe('two');
+
+  two.close();
+  const refused = stage.ask(`/t/${token}/`);
+  const before = questions.length;
+  await waitUntil(() => questions.length >= before + 3);
+  stage.skip(20_000);
+  expect((await refused).json.error.code).toBe('gateway.backend_unreachable');
 });
 
 describe('backends that do not keep to the protocol', () => {

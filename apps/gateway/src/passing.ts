@@ -49,14 +49,16 @@ interface Parts {
 /** The backend could not be asked, or ended the connection without an answer. Nothing was sent to the client. */
 export class BackendFailed extends Error {
   override readonly name = 'BackendFailed';
-  /** Whether it never received the request, or one that can be repeated. */
-  readonly mayRepeat: boolean;
+  readonly repeat: Repeat;
 
-  constructor(mayRepeat: boolean, cause: unknown) {
+  constructor(repeat: Repeat, cause: unknown) {
     super('the backend did not answer', { cause });
-    this.mayRepeat = mayRepeat;
+    this.repeat = repeat;
   }
 }
+
+/** How often a request may be passed again: `always` if there was no connection, so that nothing was sent. */
+type Repeat = 'always' | 'once' | 'never';
 
 /** A request, or a WebSocket, on its way. */
 export class Passing implements RouteUser {
@@ -128,6 +130,8 @@ export class Passing implements RouteUser {
 export type Outcome = 'answered' | 'cut' | 'failed' | 'left';
 
 export interface Passer {
+  /** Resolves when the backend has taken a connection, which is closed again. @throws {BackendFailed} */
+  reach(active: ActiveRoute): Promise<void>;
   /** Resolves when the answer has been passed, or has ended too early. @throws {BackendFailed} */
   request(passing: Passing): Promise<Outcome>;
   /** Resolves when the WebSocket is over. @throws {BackendFailed} */
@@ -143,6 +147,10 @@ function outcomeOf({ endedBy, isOpen, isBroken, parts: { to } }: Passing): Outco
 export function createPasser(observer: PassingObserver): Passer {
   const underWay: UnderWay = new Map();
   return {
+    async reach(active) {
+      const { host, port } = targetOf(active);
+      (await connected(host, port)).destroy();
+    },
     request: requestPasser(underWay, observer),
     webSocket: webSocketPasser(underWay, observer),
   };
@@ -186,7 +194,7 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       return outcomeOf(passing);
     } catch (error) {
       if (passing.endedBy !== undefined) return outcomeOf(passing);
-      if (!to.headersSent) throw new BackendFailed(mayRepeat(request, passing, error), error);
+      if (!to.headersSent) throw new BackendFailed(repeatOf(request, passing, error), error);
       to.destroy();
       return 'failed';
     } finally {
@@ -259,12 +267,12 @@ const NOT_CONNECTED = new Set([
 /** May be carried out twice. */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
-function mayRepeat(request: IncomingMessage, { outgoing }: Passing, error: unknown): boolean {
+function repeatOf(request: IncomingMessage, { outgoing }: Passing, error: unknown): Repeat {
   // A part of the body may be gone.
-  if (hasBody(request)) return false;
-  if (NOT_CONNECTED.has(codeOf(error))) return true;
+  if (hasBody(request)) return 'never';
+  if (NOT_CONNECTED.has(codeOf(error))) return 'always';
   const isReused = outgoing instanceof http.ClientRequest && outgoing.reusedSocket;
-  return isReused && IDEMPOTENT.has(request.method ?? '');
+  return isReused && IDEMPOTENT.has(request.method ?? '') ? 'once' : 'never';
 }
 
 function codeOf(error: unknown): string {
@@ -345,7 +353,7 @@ async function connected(host: string, port: number): Promise<Socket> {
     return socket;
   } catch (error) {
     socket.destroy();
-    throw new BackendFailed(true, error);
+    throw new BackendFailed('always', error);
   }
 }
 
