@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
@@ -239,6 +240,23 @@ test('while the backend that its controller names takes no connection, a request
   expect((await refused).json.error.code).toBe('gateway.backend_unreachable');
 });
 
+test('a backend that leaves connections unanswered is given up in time, and asked for again', async () => {
+  const stage = await openGatewayStage();
+  stage.controller.validForMs = 1_000_000;
+  stage.controller.address = await startFullBackend();
+  const token = await stage.controller.sign();
+  const held = stage.ask(`/t/${token}/`);
+  const open = 'leasehold_gateway_open_connections{program="room"}';
+  await waitUntil(async () => (await metric(stage, open)) === 1);
+  const two = await startBackend('two');
+  stage.controller.move(two.address);
+  await waitUntil(() => {
+    stage.skip(1_000);
+    return two.requests.length === 1;
+  });
+  expect((await held).json.name).toBe('two');
+});
+
 describe('backends that do not keep to the protocol', () => {
   const lines = {
     'a status below 100': 'HTTP/1.1 099 OK',
@@ -430,6 +448,26 @@ async function startRawBackend(answer: string): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return addressOf(server);
+}
+
+/** A backend whose process does not go on, and whose queue of connections is full. @returns its address. */
+async function startFullBackend(): Promise<string> {
+  const program = `
+    const server = require('node:net').createServer();
+    server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
+      require('node:fs').writeSync(1, String(server.address().port));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`;
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [said] = (await once(child.stdout, 'data')) as [Buffer];
+  const port = Number(said.toString());
+  for (let taken = 0; taken < 8; taken += 1) {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    onTestFinished(() => void socket.destroy());
+  }
+  return `127.0.0.1:${String(port)}`;
 }
 
 /** A metric as it is read. */

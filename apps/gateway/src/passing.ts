@@ -60,10 +60,19 @@ export class BackendFailed extends Error {
 /** How often a request may be passed again: `always` if there was no connection, so that nothing was sent. */
 type Repeat = 'always' | 'once' | 'never';
 
+/** The backend took no connection in time. */
+class NotConnected extends Error {
+  override readonly name = 'NotConnected';
+
+  constructor() {
+    super('no connection in time');
+  }
+}
+
 /** A request, or a WebSocket, on its way. */
 export class Passing implements RouteUser {
   readonly parts: Parts;
-  readonly #clock: Pick<TickingClock, 'nowMs'>;
+  readonly #clock: TickingClock;
   /** What it is passed to, once it is. */
   outgoing: ClientRequest | Socket | undefined;
   /** Why the gateway has ended it. */
@@ -77,7 +86,7 @@ export class Passing implements RouteUser {
   #slowLooks = 0;
   #stuckLooks = 0;
 
-  constructor(parts: Parts, clock: Pick<TickingClock, 'nowMs'>) {
+  constructor(parts: Parts, clock: TickingClock) {
     this.parts = parts;
     this.#clock = clock;
   }
@@ -92,6 +101,17 @@ export class Passing implements RouteUser {
     if (this.parts.active.isValid(this.#clock.nowMs())) return true;
     this.end('gateway.route_over');
     return false;
+  }
+
+  /** Gives up a new connection to the backend that is not made in {@link CONNECT_MS_MAX}. */
+  boundConnect(outgoing: ClientRequest): void {
+    const { socket } = outgoing;
+    if (socket?.connecting !== true) return;
+    const cancel = this.#clock.at(this.#clock.nowMs() + CONNECT_MS_MAX, () => {
+      outgoing.destroy(new NotConnected());
+    });
+    socket.once('connect', cancel);
+    socket.once('close', cancel);
   }
 
   /** Ends it if its client sends, or takes, next to nothing. To be called each {@link LOOK_MS}. */
@@ -169,6 +189,7 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       return;
     }
     passing.outgoing = outgoing;
+    passing.boundConnect(outgoing);
     // Nobody asked for it. Without a listener the library would wait for an answer that does not come.
     outgoing.once('upgrade', () => passing.end('gateway.backend_failed'));
     if (hasBody(request)) guard(request, passing, 'in', observer);
@@ -270,7 +291,7 @@ const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 function repeatOf(request: IncomingMessage, { outgoing }: Passing, error: unknown): Repeat {
   // A part of the body may be gone.
   if (hasBody(request)) return 'never';
-  if (NOT_CONNECTED.has(codeOf(error))) return 'always';
+  if (error instanceof NotConnected || NOT_CONNECTED.has(codeOf(error))) return 'always';
   const isReused = outgoing instanceof http.ClientRequest && outgoing.reusedSocket;
   return isReused && IDEMPOTENT.has(request.method ?? '') ? 'once' : 'never';
 }
@@ -345,7 +366,7 @@ async function connected(host: string, port: number): Promise<Socket> {
   const socket = net.connect({ host, port });
   try {
     await new Promise<void>((resolve, reject) => {
-      socket.setTimeout(CONNECT_MS_MAX, () => reject(new Error('no connection in time')));
+      socket.setTimeout(CONNECT_MS_MAX, () => reject(new NotConnected()));
       socket.once('error', reject);
       socket.once('connect', resolve);
     });
