@@ -94,9 +94,9 @@ export interface SyncInput {
   readonly gatewayId: string;
   readonly version: string;
   readonly revision?: string | undefined;
-  /** Of all its routes, however many of them are among the uses. */
-  readonly connections: number;
-  readonly routes: number;
+  /** Of all its routes, however many of them are among the uses; by default of the uses. */
+  readonly connections?: number | undefined;
+  readonly routes?: number | undefined;
   readonly uses: readonly GatewayUse[];
 }
 
@@ -352,8 +352,13 @@ async function routeTo(
 
 async function syncOf(
   store: Store,
-  { revision, uses, ...gateway }: SyncInput,
+  { revision, uses, ...input }: SyncInput,
 ): Promise<GatewaySynced> {
+  const gateway = {
+    ...input,
+    connections: input.connections ?? uses.reduce((sum, use) => sum + use.connections, 0),
+    routes: input.routes ?? uses.length,
+  };
   const [news, states] = await Promise.all([
     readNews(store.vital),
     touchBackends(store.vital, uses),
