@@ -299,7 +299,7 @@ class GatewayService implements Gateway {
       throw new Refusal('gateway.not_found');
     }
     const admitted = await admit(
-      { tokens: this.#tokens, ask: () => this.#routes.sync() },
+      { tokens: this.#tokens, ask: () => this.#routes.syncAfresh() },
       target,
       request,
     );

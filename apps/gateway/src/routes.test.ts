@@ -249,6 +249,31 @@ test('each call tells what the gateway has in all, although a call has only a pa
   ]);
 });
 
+test('calls that requests ask for are sent after they were asked for, together and with a pause', async () => {
+  const { routes, link, skip } = openRoutes();
+  let answer = (): void => undefined;
+  link.beforeSync = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const earlier = routes.sync();
+  const asked = [routes.syncAfresh(), routes.syncAfresh()];
+  expect(asked[1]).toBe(asked[0]);
+  answer();
+  await earlier;
+  await waitUntil(() => link.syncs.length === 2);
+  const later = routes.syncAfresh();
+  answer();
+  await Promise.all(asked);
+  link.beforeSync = () => Promise.resolve();
+  skip(249);
+  await routes.sync();
+  expect(link.syncs).toHaveLength(3);
+  skip(1);
+  await later;
+  expect(link.syncs).toHaveLength(4);
+});
+
 test('a route that nobody has used for a minute is not kept valid', async () => {
   const { routes, link, take, skip } = openRoutes();
   link.validForMs = 1_000_000;

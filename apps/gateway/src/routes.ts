@@ -139,6 +139,8 @@ const RETRY_MS = 200;
 
 /** How often the controller is asked about all routes. */
 const SYNC_MS = 500;
+/** Between two calls that requests have asked for, from start to start: anybody can make up a token. */
+const ASKED_SYNC_MS = 250;
 const SYNC_TIMEOUT_MS = 1_500;
 
 export class Routes {
@@ -153,6 +155,9 @@ export class Routes {
   #heldBytes = 0;
   #held = 0;
   #syncing: Promise<void> | undefined;
+  /** One that was asked for, and has not been sent yet. */
+  #nextSync: Promise<void> | undefined;
+  #askedSyncAtMs = -Infinity;
   #syncedAtMs: number | undefined;
   #cancelSync: () => void = () => undefined;
   readonly #closing = new AbortController();
@@ -357,8 +362,13 @@ export class Routes {
   }
 
   #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#clock.at(this.#clock.nowMs() + RETRY_MS, resolve);
+    return this.#until(this.#clock.nowMs() + RETRY_MS);
+  }
+
+  async #until(atMs: number): Promise<void> {
+    if (this.#clock.nowMs() >= atMs) return;
+    await new Promise<void>((resolve) => {
+      this.#clock.at(atMs, resolve);
     });
   }
 
@@ -383,6 +393,20 @@ export class Routes {
       this.#syncing = undefined;
     });
     return this.#syncing;
+  }
+
+  /** Resolves when a question that was sent after this call has been answered, or has failed. */
+  syncAfresh(): Promise<void> {
+    this.#nextSync ??= this.#syncNext();
+    return this.#nextSync;
+  }
+
+  async #syncNext(): Promise<void> {
+    await this.#until(this.#askedSyncAtMs + ASKED_SYNC_MS);
+    while (this.#syncing !== undefined) await this.#syncing;
+    this.#nextSync = undefined;
+    this.#askedSyncAtMs = this.#clock.nowMs();
+    await this.sync();
   }
 
   async #sync(): Promise<void> {
