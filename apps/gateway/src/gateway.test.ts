@@ -14,6 +14,7 @@ import {
   startBackend,
   type GatewayStage,
 } from './testing/gateway-stage.ts';
+import { testKey } from './testing/scripted-controller.ts';
 
 /** A WebSocket through the gateway, and what it was sent. */
 async function openSocket(
@@ -436,6 +437,35 @@ describe('its end', () => {
     expect(await text(response)).toContain('gateway.stopping');
     await closing;
   });
+});
+
+test('a WebSocket that is still being let in when the gateway stops is refused', async () => {
+  const stage = await openGatewayStage();
+  const backend = await startBackend();
+  const { controller } = stage;
+  controller.address = backend.address;
+  expect((await stage.ask(`/t/${await controller.sign()}/`)).status).toBe(200);
+  // The next call is that for the WebSocket, and not that of each 500 ms.
+  const synced = controller.syncs.length;
+  await waitUntil(() => controller.syncs.length > synced);
+  controller.keys.push(testKey('gk-2'));
+  const token = await controller.sign();
+  let answer = (): void => undefined;
+  controller.beforeSync = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const before = controller.syncs.length;
+  const socket = new WebSocket(`ws://127.0.0.1:${String(stage.port)}/t/${token}/`);
+  socket.on('error', () => undefined);
+  const answered = once(socket, 'unexpected-response');
+  await waitUntil(() => controller.syncs.length > before);
+  const closing = stage.gateway.close();
+  controller.beforeSync = () => Promise.resolve();
+  answer();
+  const [, response] = (await answered) as [unknown, http.IncomingMessage];
+  expect(await text(response)).toContain('gateway.stopping');
+  await closing;
 });
 
 /** A backend that answers each connection with these bytes. @returns its address. */

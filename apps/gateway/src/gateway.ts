@@ -414,6 +414,8 @@ class GatewayService implements Gateway {
     const { request, to, head } = arrived;
     const { token } = admitted;
     if (to.destroyed) throw new ClientGone();
+    // Those that are open have been ended.
+    if (to instanceof net.Socket) this.#stopping.signal.throwIfAborted();
     // It may have been revoked while the request was held.
     const problem = this.#tokens.problemOf(token);
     if (problem !== undefined) throw new Refusal(problem);
