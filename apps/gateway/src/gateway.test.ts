@@ -64,6 +64,30 @@ describe('passing', () => {
     expect(reply.headers['referrer-policy']).toBe('no-referrer');
   });
 
+  test('no other token that a client has reaches the backend, but a credential of the program does', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign();
+    const other = await stage.controller.sign({ key: 'other' });
+    const authorizationFor = async (
+      path: string,
+      headers: Record<string, string>,
+    ): Promise<string | undefined> => {
+      const { json } = await stage.ask(path, { headers });
+      return json.headers['authorization'];
+    };
+    const own = `Bearer ${other}`;
+    const cookie = `leasehold-gateway=${token}`;
+    expect(await authorizationFor(`/t/${token}/`, { authorization: own })).toBeUndefined();
+    expect(await authorizationFor('/k/_/room/', { authorization: own, cookie })).toBeUndefined();
+    const ofProgram = 'Bearer of.the.program';
+    expect(await authorizationFor(`/t/${token}/`, { authorization: ofProgram })).toBe(ofProgram);
+    expect(await authorizationFor('/k/_/room/', { authorization: ofProgram, cookie })).toBe(
+      ofProgram,
+    );
+  });
+
   test('a body of any size arrives whole, and so does the answer', async () => {
     const stage = await openGatewayStage();
     const backend = await startBackend();
