@@ -11,7 +11,7 @@ export type KeyTarget = Exclude<Target, { form: 'own' }>;
 
 export interface Admitted {
   readonly token: VerifiedToken;
-  /** Whether `Authorization` holds it, and not a credential of the program's. */
+  /** Whether `Authorization` holds a token, this or another one, and not a credential of the program's. */
   readonly isBearer: boolean;
 }
 
@@ -37,7 +37,7 @@ export async function admit(
   if (target.form !== 'token') return admitByHeader(deps, { target, request, bearer });
   const token = await verified(deps, target.token);
   if (target.keyId !== undefined) assertHost(target.keyId, token);
-  return { token, isBearer: bearer === target.token };
+  return { token, isBearer: isOwn(deps, bearer) };
 }
 
 async function admitByHeader(
@@ -59,7 +59,7 @@ async function admitByHeader(
       const token = await verified(deps, text);
       assertKey(target, token);
       if (text !== bearer) assertSameOrigin(request);
-      return { token, isBearer: text === bearer };
+      return { token, isBearer: isOwn(deps, bearer) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
       // A bearer token of the program's own says nothing about a cookie.
@@ -67,6 +67,10 @@ async function admitByHeader(
     }
   }
   throw problem ?? new Refusal('gateway.token_required');
+}
+
+function isOwn({ tokens }: AdmissionDeps, bearer: string | undefined): boolean {
+  return bearer !== undefined && tokens.isOfKnownKey(bearer);
 }
 
 /** A key that is not known may have been made a moment ago: the controller is asked once. */

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import http from 'node:http';
 import net from 'node:net';
@@ -13,6 +14,7 @@ import {
   startBackend,
   type GatewayStage,
 } from './testing/gateway-stage.ts';
+import { testKey } from './testing/scripted-controller.ts';
 
 /** A WebSocket through the gateway, and what it was sent. */
 async function openSocket(
@@ -60,6 +62,30 @@ describe('passing', () => {
     expect(stage.log()).not.toContain(token);
     expect(Object.keys(reply.json.headers)).not.toContain('x_leasehold_user');
     expect(reply.headers['referrer-policy']).toBe('no-referrer');
+  });
+
+  test('no other token that a client has reaches the backend, but a credential of the program does', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign();
+    const other = await stage.controller.sign({ key: 'other' });
+    const authorizationFor = async (
+      path: string,
+      headers: Record<string, string>,
+    ): Promise<string | undefined> => {
+      const { json } = await stage.ask(path, { headers });
+      return json.headers['authorization'];
+    };
+    const own = `Bearer ${other}`;
+    const cookie = `leasehold-gateway=${token}`;
+    expect(await authorizationFor(`/t/${token}/`, { authorization: own })).toBeUndefined();
+    expect(await authorizationFor('/k/_/room/', { authorization: own, cookie })).toBeUndefined();
+    const ofProgram = 'Bearer of.the.program';
+    expect(await authorizationFor(`/t/${token}/`, { authorization: ofProgram })).toBe(ofProgram);
+    expect(await authorizationFor('/k/_/room/', { authorization: ofProgram, cookie })).toBe(
+      ofProgram,
+    );
   });
 
   test('a body of any size arrives whole, and so does the answer', async () => {
@@ -196,7 +222,7 @@ describe('waking', () => {
     expect(page.headers['content-type']).toBe('text/html; charset=utf-8');
   });
 
-  test('a backend that refuses connections is asked for again, once, and only for what nobody has received', async () => {
+  test('a backend that refuses connections is asked for again, and only for what nobody has received', async () => {
     const stage = await openGatewayStage();
     const [dead, two] = [await startBackend('dead'), await startBackend('two')];
     dead.close();
@@ -216,6 +242,44 @@ describe('waking', () => {
     const { messages } = await openSocket(stage, `/t/${token}/`);
     await waitUntil(() => messages.length > 0);
   });
+});
+
+test('while the backend that its controller names takes no connection, a request is held for as long as for a start', async () => {
+  const stage = await openGatewayStage({ LEASEHOLD_GATEWAY_HOLD_MS: '20000' });
+  const dead = await startBackend('dead');
+  dead.close();
+  stage.controller.address = dead.address;
+  const token = await stage.controller.sign();
+  const { questions } = stage.controller;
+  const held = stage.ask(`/t/${token}/`);
+  await waitUntil(() => questions.length >= 4);
+  const two = await startBackend('two');
+  stage.controller.move(two.address);
+  expect((await held).json.name).toBe('two');
+
+  two.close();
+  const refused = stage.ask(`/t/${token}/`);
+  const before = questions.length;
+  await waitUntil(() => questions.length >= before + 3);
+  stage.skip(20_000);
+  expect((await refused).json.error.code).toBe('gateway.backend_unreachable');
+});
+
+test('a backend that leaves connections unanswered is given up in time, and asked for again', async () => {
+  const stage = await openGatewayStage();
+  stage.controller.validForMs = 1_000_000;
+  stage.controller.address = await startFullBackend();
+  const token = await stage.controller.sign();
+  const held = stage.ask(`/t/${token}/`);
+  const open = 'leasehold_gateway_open_connections{program="room"}';
+  await waitUntil(async () => (await metric(stage, open)) === 1);
+  const two = await startBackend('two');
+  stage.controller.move(two.address);
+  await waitUntil(() => {
+    stage.skip(1_000);
+    return two.requests.length === 1;
+  });
+  expect((await held).json.name).toBe('two');
 });
 
 describe('backends that do not keep to the protocol', () => {
@@ -399,6 +463,35 @@ describe('its end', () => {
   });
 });
 
+test('a WebSocket that is still being let in when the gateway stops is refused', async () => {
+  const stage = await openGatewayStage();
+  const backend = await startBackend();
+  const { controller } = stage;
+  controller.address = backend.address;
+  expect((await stage.ask(`/t/${await controller.sign()}/`)).status).toBe(200);
+  // The next call is that for the WebSocket, and not that of each 500 ms.
+  const synced = controller.syncs.length;
+  await waitUntil(() => controller.syncs.length > synced);
+  controller.keys.push(testKey('gk-2'));
+  const token = await controller.sign();
+  let answer = (): void => undefined;
+  controller.beforeSync = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const before = controller.syncs.length;
+  const socket = new WebSocket(`ws://127.0.0.1:${String(stage.port)}/t/${token}/`);
+  socket.on('error', () => undefined);
+  const answered = once(socket, 'unexpected-response');
+  await waitUntil(() => controller.syncs.length > before);
+  const closing = stage.gateway.close();
+  controller.beforeSync = () => Promise.resolve();
+  answer();
+  const [, response] = (await answered) as [unknown, http.IncomingMessage];
+  expect(await text(response)).toContain('gateway.stopping');
+  await closing;
+});
+
 /** A backend that answers each connection with these bytes. @returns its address. */
 async function startRawBackend(answer: string): Promise<string> {
   const server = net.createServer((socket) => {
@@ -409,6 +502,26 @@ async function startRawBackend(answer: string): Promise<string> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return addressOf(server);
+}
+
+/** A backend whose process does not go on, and whose queue of connections is full. @returns its address. */
+async function startFullBackend(): Promise<string> {
+  const program = `
+    const server = require('node:net').createServer();
+    server.listen({ host: '127.0.0.1', port: 0, backlog: 1 }, () => {
+      require('node:fs').writeSync(1, String(server.address().port));
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+    });`;
+  const child = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const [said] = (await once(child.stdout, 'data')) as [Buffer];
+  const port = Number(said.toString());
+  for (let taken = 0; taken < 8; taken += 1) {
+    const socket = net.connect(port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    onTestFinished(() => void socket.destroy());
+  }
+  return `127.0.0.1:${String(port)}`;
 }
 
 /** A metric as it is read. */

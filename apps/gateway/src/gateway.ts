@@ -61,6 +61,8 @@ const STRANGERS_PER_ADDRESS_MAX = 256;
 const HELD_BODY_BYTES = 131_072;
 /** A gateway that was not answered for longer is not ready. */
 const SYNC_AGE_MS_MAX = 5_000;
+/** Between two tries to connect to a backend that its controller takes for alive. */
+const REPEAT_MS = 200;
 /** How long requests in progress may take to end when the gateway stops. */
 const STOP_MS_MAX = 8_000;
 export interface Gateway {
@@ -297,7 +299,7 @@ class GatewayService implements Gateway {
       throw new Refusal('gateway.not_found');
     }
     const admitted = await admit(
-      { tokens: this.#tokens, ask: () => this.#routes.sync() },
+      { tokens: this.#tokens, ask: () => this.#routes.syncAfresh() },
       target,
       request,
     );
@@ -350,15 +352,35 @@ class GatewayService implements Gateway {
     for (let tries = 1; ; tries += 1) {
       const active = await this.#route(arrived, wanted);
       try {
+        // Each try to pass a request leaves listeners on it.
+        if (tries > 1) await this.#passer.reach(active);
         await this.#passOver(active, arrived, target, admitted);
         return;
       } catch (error) {
         if (!(error instanceof BackendFailed)) throw error;
         active.isSuspect = true;
-        if (!error.mayRepeat || tries > 1) throw error;
+        if (!this.#mayRepeat(error, { tries, beganAtMs: arrived.beganAtMs })) throw error;
         this.#metrics.repeated();
+        // Of what is asked for again at once, the next backend may be there already.
+        if (tries > 1) await this.#pause();
       }
     }
+  }
+
+  #mayRepeat(
+    { repeat }: BackendFailed,
+    { tries, beganAtMs }: { readonly tries: number; readonly beganAtMs: number },
+  ): boolean {
+    if (repeat !== 'always') return repeat === 'once' && tries === 1;
+    const { clock } = this.#deps;
+    return tries === 1 || clock.nowMs() + REPEAT_MS < beganAtMs + this.#config.bounds.holdMs;
+  }
+
+  #pause(): Promise<void> {
+    const { clock } = this.#deps;
+    return new Promise((resolve) => {
+      clock.at(clock.nowMs() + REPEAT_MS, resolve);
+    });
   }
 
   async #route({ request, to, beganAtMs }: Arrived, wanted: Wanted): Promise<ActiveRoute> {
@@ -392,6 +414,8 @@ class GatewayService implements Gateway {
     const { request, to, head } = arrived;
     const { token } = admitted;
     if (to.destroyed) throw new ClientGone();
+    // Those that are open have been ended.
+    if (to instanceof net.Socket) this.#stopping.signal.throwIfAborted();
     // It may have been revoked while the request was held.
     const problem = this.#tokens.problemOf(token);
     if (problem !== undefined) throw new Refusal(problem);
@@ -498,7 +522,7 @@ class ClientGone extends Error {
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
-  const code = error.mayRepeat ? 'gateway.backend_unreachable' : 'gateway.backend_failed';
+  const code = error.repeat === 'never' ? 'gateway.backend_failed' : 'gateway.backend_unreachable';
   return new Refusal(code, { cause: error });
 }
 

@@ -49,19 +49,30 @@ interface Parts {
 /** The backend could not be asked, or ended the connection without an answer. Nothing was sent to the client. */
 export class BackendFailed extends Error {
   override readonly name = 'BackendFailed';
-  /** Whether it never received the request, or one that can be repeated. */
-  readonly mayRepeat: boolean;
+  readonly repeat: Repeat;
 
-  constructor(mayRepeat: boolean, cause: unknown) {
+  constructor(repeat: Repeat, cause: unknown) {
     super('the backend did not answer', { cause });
-    this.mayRepeat = mayRepeat;
+    this.repeat = repeat;
+  }
+}
+
+/** How often a request may be passed again: `always` if there was no connection, so that nothing was sent. */
+type Repeat = 'always' | 'once' | 'never';
+
+/** The backend took no connection in time. */
+class NotConnected extends Error {
+  override readonly name = 'NotConnected';
+
+  constructor() {
+    super('no connection in time');
   }
 }
 
 /** A request, or a WebSocket, on its way. */
 export class Passing implements RouteUser {
   readonly parts: Parts;
-  readonly #clock: Pick<TickingClock, 'nowMs'>;
+  readonly #clock: TickingClock;
   /** What it is passed to, once it is. */
   outgoing: ClientRequest | Socket | undefined;
   /** Why the gateway has ended it. */
@@ -75,7 +86,7 @@ export class Passing implements RouteUser {
   #slowLooks = 0;
   #stuckLooks = 0;
 
-  constructor(parts: Parts, clock: Pick<TickingClock, 'nowMs'>) {
+  constructor(parts: Parts, clock: TickingClock) {
     this.parts = parts;
     this.#clock = clock;
   }
@@ -90,6 +101,17 @@ export class Passing implements RouteUser {
     if (this.parts.active.isValid(this.#clock.nowMs())) return true;
     this.end('gateway.route_over');
     return false;
+  }
+
+  /** Gives up a new connection to the backend that is not made in {@link CONNECT_MS_MAX}. */
+  boundConnect(outgoing: ClientRequest): void {
+    const { socket } = outgoing;
+    if (socket?.connecting !== true) return;
+    const cancel = this.#clock.at(this.#clock.nowMs() + CONNECT_MS_MAX, () => {
+      outgoing.destroy(new NotConnected());
+    });
+    socket.once('connect', cancel);
+    socket.once('close', cancel);
   }
 
   /** Ends it if its client sends, or takes, next to nothing. To be called each {@link LOOK_MS}. */
@@ -128,6 +150,8 @@ export class Passing implements RouteUser {
 export type Outcome = 'answered' | 'cut' | 'failed' | 'left';
 
 export interface Passer {
+  /** Resolves when the backend has taken a connection, which is closed again. @throws {BackendFailed} */
+  reach(active: ActiveRoute): Promise<void>;
   /** Resolves when the answer has been passed, or has ended too early. @throws {BackendFailed} */
   request(passing: Passing): Promise<Outcome>;
   /** Resolves when the WebSocket is over. @throws {BackendFailed} */
@@ -143,6 +167,10 @@ function outcomeOf({ endedBy, isOpen, isBroken, parts: { to } }: Passing): Outco
 export function createPasser(observer: PassingObserver): Passer {
   const underWay: UnderWay = new Map();
   return {
+    async reach(active) {
+      const { host, port } = targetOf(active);
+      (await connected(host, port)).destroy();
+    },
     request: requestPasser(underWay, observer),
     webSocket: webSocketPasser(underWay, observer),
   };
@@ -161,6 +189,7 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       return;
     }
     passing.outgoing = outgoing;
+    passing.boundConnect(outgoing);
     // Nobody asked for it. Without a listener the library would wait for an answer that does not come.
     outgoing.once('upgrade', () => passing.end('gateway.backend_failed'));
     if (hasBody(request)) guard(request, passing, 'in', observer);
@@ -186,7 +215,7 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       return outcomeOf(passing);
     } catch (error) {
       if (passing.endedBy !== undefined) return outcomeOf(passing);
-      if (!to.headersSent) throw new BackendFailed(mayRepeat(request, passing, error), error);
+      if (!to.headersSent) throw new BackendFailed(repeatOf(request, passing, error), error);
       to.destroy();
       return 'failed';
     } finally {
@@ -259,12 +288,12 @@ const NOT_CONNECTED = new Set([
 /** May be carried out twice. */
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE']);
 
-function mayRepeat(request: IncomingMessage, { outgoing }: Passing, error: unknown): boolean {
+function repeatOf(request: IncomingMessage, { outgoing }: Passing, error: unknown): Repeat {
   // A part of the body may be gone.
-  if (hasBody(request)) return false;
-  if (NOT_CONNECTED.has(codeOf(error))) return true;
+  if (hasBody(request)) return 'never';
+  if (error instanceof NotConnected || NOT_CONNECTED.has(codeOf(error))) return 'always';
   const isReused = outgoing instanceof http.ClientRequest && outgoing.reusedSocket;
-  return isReused && IDEMPOTENT.has(request.method ?? '');
+  return isReused && IDEMPOTENT.has(request.method ?? '') ? 'once' : 'never';
 }
 
 function codeOf(error: unknown): string {
@@ -337,7 +366,7 @@ async function connected(host: string, port: number): Promise<Socket> {
   const socket = net.connect({ host, port });
   try {
     await new Promise<void>((resolve, reject) => {
-      socket.setTimeout(CONNECT_MS_MAX, () => reject(new Error('no connection in time')));
+      socket.setTimeout(CONNECT_MS_MAX, () => reject(new NotConnected()));
       socket.once('error', reject);
       socket.once('connect', resolve);
     });
@@ -345,7 +374,7 @@ async function connected(host: string, port: number): Promise<Socket> {
     return socket;
   } catch (error) {
     socket.destroy();
-    throw new BackendFailed(true, error);
+    throw new BackendFailed('always', error);
   }
 }
 

@@ -2,6 +2,7 @@ import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { LinkDown, type SyncInput } from './controller-link.ts';
+import { Refusal } from './refusal.ts';
 import { Routes, type Wanted } from './routes.ts';
 import { ScriptedController } from './testing/scripted-controller.ts';
 
@@ -164,6 +165,35 @@ test('a request whose time is over during a question after a failure is refused 
   await expect(held).rejects.toMatchObject({ code: 'gateway.cut_off' });
 });
 
+test('a request that joins a question goes on after the end of that one, for its own time', async () => {
+  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  const over = new Refusal('gateway.wait_over', { reason: 'backend.not_ready' });
+  let end = (): void => undefined;
+  link.answerRoute = () =>
+    new Promise((_resolve, reject) => {
+      end = () => reject(over);
+    });
+  const refused = expect(take()).rejects.toBe(over);
+  skip(2_500);
+  const joined = take();
+  end();
+  skip(500);
+  await refused;
+  link.answerRoute = (input) => Promise.resolve(link.routeTo(input));
+  await waitUntil(() => isAsked(2));
+  expect((await joined).route.leaseId).toBe(link.leaseId);
+});
+
+test('what a controller cannot do now is asked again until the time is over, and refused with its reason', async () => {
+  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  const full = new Refusal('gateway.wait_over', { reason: 'spawn.no_drone' });
+  link.answerRoute = () => Promise.reject(full);
+  const refused = expect(take()).rejects.toBe(full);
+  await waitUntil(() => isAsked(3));
+  skip(3_000);
+  await refused;
+});
+
 test('what is held when all routes are closed is refused with the reason', async () => {
   const { link, take, routes } = openRoutes();
   link.answerRoute = () => never;
@@ -217,6 +247,31 @@ test('each call tells what the gateway has in all, although a call has only a pa
     [5_000, 5_001, 5_001],
     [1, 5_001, 5_001],
   ]);
+});
+
+test('calls that requests ask for are sent after they were asked for, together and with a pause', async () => {
+  const { routes, link, skip } = openRoutes();
+  let answer = (): void => undefined;
+  link.beforeSync = () =>
+    new Promise((resolve) => {
+      answer = resolve;
+    });
+  const earlier = routes.sync();
+  const asked = [routes.syncAfresh(), routes.syncAfresh()];
+  expect(asked[1]).toBe(asked[0]);
+  answer();
+  await earlier;
+  await waitUntil(() => link.syncs.length === 2);
+  const later = routes.syncAfresh();
+  answer();
+  await Promise.all(asked);
+  link.beforeSync = () => Promise.resolve();
+  skip(249);
+  await routes.sync();
+  expect(link.syncs).toHaveLength(3);
+  skip(1);
+  await later;
+  expect(link.syncs).toHaveLength(4);
 });
 
 test('a route that nobody has used for a minute is not kept valid', async () => {

@@ -139,6 +139,8 @@ const RETRY_MS = 200;
 
 /** How often the controller is asked about all routes. */
 const SYNC_MS = 500;
+/** Between two calls that requests have asked for, from start to start: anybody can make up a token. */
+const ASKED_SYNC_MS = 250;
 const SYNC_TIMEOUT_MS = 1_500;
 
 export class Routes {
@@ -153,6 +155,9 @@ export class Routes {
   #heldBytes = 0;
   #held = 0;
   #syncing: Promise<void> | undefined;
+  /** One that was asked for, and has not been sent yet. */
+  #nextSync: Promise<void> | undefined;
+  #askedSyncAtMs = -Infinity;
   #syncedAtMs: number | undefined;
   #cancelSync: () => void = () => undefined;
   readonly #closing = new AbortController();
@@ -232,28 +237,29 @@ export class Routes {
 
   async #wait(wanted: Wanted, signal: AbortSignal): Promise<ActiveRoute> {
     const untilMs = this.#clock.nowMs() + this.#deps.bounds.holdMs;
-    /** Why the last question was not answered. */
-    let down: LinkDown | undefined;
+    /** Why the last question led nowhere. */
+    let problem: LinkDown | Refusal | undefined;
     for (;;) {
       // Before the question: a failure of one that nobody waits for would end the process.
       signal.throwIfAborted();
       const asked = await this.#within(this.#askedOnce(wanted, untilMs), { untilMs, signal });
       if (asked === 'over') break;
-      down = asked instanceof LinkDown ? asked : undefined;
-      const isUsable = !(asked instanceof LinkDown) && asked.isValid(this.#clock.nowMs());
+      problem = asked instanceof ActiveRoute ? undefined : asked;
+      const isUsable = asked instanceof ActiveRoute && asked.isValid(this.#clock.nowMs());
       if (isUsable && isFor(asked, wanted)) return asked;
       if ((await this.#within(this.#pause(), { untilMs, signal })) === 'over') break;
     }
-    throw down === undefined
-      ? new Refusal('gateway.wait_over')
-      : new Refusal('gateway.cut_off', { cause: down });
+    if (problem instanceof LinkDown) throw new Refusal('gateway.cut_off', { cause: problem });
+    throw problem ?? new Refusal('gateway.wait_over');
   }
 
-  async #askedOnce(wanted: Wanted, untilMs: number): Promise<ActiveRoute | LinkDown> {
+  /** What may be different the next time is returned: the question may be that of a request whose time was over. */
+  async #askedOnce(wanted: Wanted, untilMs: number): Promise<ActiveRoute | LinkDown | Refusal> {
     try {
       return await this.#ask(wanted, untilMs);
     } catch (error) {
       if (error instanceof LinkDown) return error;
+      if (error instanceof Refusal && error.code === 'gateway.wait_over') return error;
       throw error;
     }
   }
@@ -356,8 +362,13 @@ export class Routes {
   }
 
   #pause(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#clock.at(this.#clock.nowMs() + RETRY_MS, resolve);
+    return this.#until(this.#clock.nowMs() + RETRY_MS);
+  }
+
+  async #until(atMs: number): Promise<void> {
+    if (this.#clock.nowMs() >= atMs) return;
+    await new Promise<void>((resolve) => {
+      this.#clock.at(atMs, resolve);
     });
   }
 
@@ -382,6 +393,20 @@ export class Routes {
       this.#syncing = undefined;
     });
     return this.#syncing;
+  }
+
+  /** Resolves when a question that was sent after this call has been answered, or has failed. */
+  syncAfresh(): Promise<void> {
+    this.#nextSync ??= this.#syncNext();
+    return this.#nextSync;
+  }
+
+  async #syncNext(): Promise<void> {
+    await this.#until(this.#askedSyncAtMs + ASKED_SYNC_MS);
+    while (this.#syncing !== undefined) await this.#syncing;
+    this.#nextSync = undefined;
+    this.#askedSyncAtMs = this.#clock.nowMs();
+    await this.sync();
   }
 
   async #sync(): Promise<void> {

@@ -88,6 +88,12 @@ export class Tokens {
     return kid !== undefined && !this.#keys.has(kid);
   }
 
+  /** Whether a text is a token that a known key may have signed. */
+  isOfKnownKey(text: string): boolean {
+    const kid = kidOf(text);
+    return kid !== undefined && this.#keys.has(kid);
+  }
+
   /** @throws {Refusal} when it is not signed by a known key, or is not in force. */
   async verify(token: string): Promise<VerifiedToken> {
     const verified = this.#verified.get(token) ?? (await this.#read(token));

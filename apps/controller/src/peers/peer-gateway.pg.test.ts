@@ -1,8 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import type { GatewaySynced, GatewayTokenClaims } from '@leasehold/keys-core';
-import { importGatewayKeys, verifyGatewayToken } from '@leasehold/keys-core/gateway-tokens';
-import { startEtcd, type TestEtcd } from '@leasehold/testing';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import {
+  importGatewayKeys,
+  isRevoked,
+  verifyGatewayToken,
+} from '@leasehold/keys-core/gateway-tokens';
+import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import type { TestController } from '../testing/test-controller.ts';
 import { openTwoDatacenters } from '../testing/test-datacenters.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { call, mutate } from '../testing/wire.ts';
@@ -73,6 +79,35 @@ async function openWithKeyThere() {
   };
 }
 
+/** Locks a table of a datacenter against writes. @returns ends that. */
+async function locked(
+  { databaseUrl }: TestController,
+  table: string,
+): Promise<() => Promise<void>> {
+  const session = new pg.Client({ connectionString: databaseUrl });
+  await session.connect();
+  await session.query('begin');
+  await session.query(`lock table ${table} in exclusive mode`);
+  let isReleased = false;
+  const release = async (): Promise<void> => {
+    if (isReleased) return;
+    isReleased = true;
+    await session.end();
+  };
+  onTestFinished(release);
+  return release;
+}
+
+/** Resolves when a statement waits for a lock of a datacenter. */
+async function untilLockWaits({ controller }: TestController): Promise<void> {
+  await waitUntil(async () => {
+    const rows = await controller.store.general.$queryRaw<unknown[]>`
+      select from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`;
+    return rows.length > 0;
+  });
+}
+
 const tokenIn = (url: string): string => /\/t\/([^/]+)\/$/u.exec(url)?.[1] ?? '';
 
 test('a request for a key of another datacenter is handed over to the gateway there, with what its token allows', async () => {
@@ -122,4 +157,40 @@ test('a revocation ends access in all datacenters, and names those that it could
   expect(await mutate(on, 'gateway.revoke', revoke)).toMatchObject({
     unreachable: [{ datacenter: there }],
   });
+});
+
+test('a token that is revoked while it is handed over is not given out', async () => {
+  const { world, on, there, secret, signed, handOver } = await openWithKeyThere();
+  const token = await signed({ mayStart: true });
+  const release = await locked(world.of(there), 'gateway_start');
+  const handedOver = handOver(token);
+  await untilLockWaits(world.of(there));
+
+  await mutate(on, 'gateway.revoke', { secret, input: { user: 'ada', reason: 'left the team' } });
+  await release();
+
+  expect(await handedOver).toBe('gateway.token_over');
+});
+
+test('a revocation ends also what was signed here before it had reached all datacenters', async () => {
+  const { world, on, there, secret, gateway, signed } = await openWithKeyThere();
+  const release = await locked(world.of(there), 'gateway_revocation');
+  const input = { user: 'ada', reason: 'left the team' };
+  const revoked = mutate(on, 'gateway.revoke', { secret, input });
+  await untilLockWaits(world.of(there));
+  const token = await signed({});
+  await release();
+  await revoked;
+
+  const { keys, revocations, asOf } = (await mutate(on, 'gateway.sync', {
+    secret: gateway,
+    input: { gatewayId: 'gw-1', version: '1', uses: [] },
+  })) as GatewaySynced;
+  const verified = await verifyGatewayToken(token, {
+    keys: await importGatewayKeys(keys),
+    nowMs: asOf,
+  });
+  const isOver =
+    verified.outcome === 'valid' && revocations?.some((one) => isRevoked(verified.claims, one));
+  expect(isOver).toBe(true);
 });

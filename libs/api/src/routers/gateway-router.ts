@@ -47,7 +47,13 @@ export const gatewayRouter = router({
         reason,
         detail: { ...detail, face },
       });
-      return { revocationId: id, revokedAt, unreachable: await revokedElsewhere(ctx) };
+      if (ctx.isForwarded || ctx.services.datacenters.peers.length === 0) {
+        return { revocationId: id, revokedAt, unreachable: [] };
+      }
+      const unreachable = await revokedElsewhere(ctx);
+      // Until it was revoked there, a token of there may have been handed over for one that was signed here.
+      const again = await ctx.services.gateway.revoke(input, ctx.caller);
+      return { revocationId: again.id, revokedAt: again.revokedAt, unreachable };
     }),
 
   rotate: adminProcedure
@@ -107,16 +113,17 @@ export const gatewayRouter = router({
  */
 async function revokedElsewhere(ctx: CalledContext): Promise<UnreachableDatacenter[]> {
   const input = await inputElsewhere(ctx);
-  const others = ctx.isForwarded ? [] : ctx.services.datacenters.peers;
-  const asked = others.map(async (datacenter): Promise<UnreachableDatacenter[]> => {
-    try {
-      const one = await askedOf(ctx, datacenter, input);
-      return one.outcome === 'unreachable' ? [one.unreachable] : [];
-    } catch (error) {
-      // Here it is done: a refusal there, as of a version that knows no gateways, must not hide that.
-      return [{ datacenter, since: null, code: describeError(error).leaseholdCode }];
-    }
-  });
+  const asked = ctx.services.datacenters.peers.map(
+    async (datacenter): Promise<UnreachableDatacenter[]> => {
+      try {
+        const one = await askedOf(ctx, datacenter, input);
+        return one.outcome === 'unreachable' ? [one.unreachable] : [];
+      } catch (error) {
+        // Here it is done: a refusal there, as of a version that knows no gateways, must not hide that.
+        return [{ datacenter, since: null, code: describeError(error).leaseholdCode }];
+      }
+    },
+  );
   return (await Promise.all(asked)).flat();
 }
 
@@ -136,6 +143,8 @@ async function handedOver(
   const signer = { ...ctx.access, role: 'client', namespaces: null, programs: null } as const;
   const asked = { ...ctx, procedure: 'gateway.sign', access: signer };
   const { url } = (await sendOn(asked, datacenter, { input })) as SignedUrl;
+  // It may have been revoked meanwhile, there before the new one was signed: that one must reach nobody.
+  await ctx.services.gateway.read(token);
   return { url };
 }
 

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
 import { expect, test, describe } from 'vitest';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import type { ConnectResult } from '../keys/index.ts';
+import type { BackendReport } from '../keys/key-types.ts';
 import { toleratedClockRatio, KEY_LADDERS } from '../kernel/ladder.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
@@ -56,6 +58,23 @@ async function aReadyKey(
 
 const route = (on: Gateways, change: Partial<Parameters<GatewayService['route']>[0]> = {}) =>
   on.gateway.route({ key: keyNamed('demo'), waitMs: 0, ...change }, GATEWAY, UNENDING);
+
+/** The backend of the key that is not the one before. */
+const startedAfter = (on: Keys, before: string | null): Promise<string> =>
+  waitUntil(async () => {
+    const backendId = (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId;
+    return backendId === before ? undefined : (backendId ?? undefined);
+  });
+
+/** A question about a route that has started a backend, and waits for it. */
+async function aWaitingStart(on: Gateways) {
+  const drone = await aDrone(on.store.vital, { capacity: 100 });
+  const access = accessOf();
+  const { token } = await on.gateway.sign({ key: keyNamed('demo'), access, spawn: ROOM });
+  const { claims } = await judge(on, token);
+  const asked = route(on, { start: claims?.start, waitMs: 20_000 });
+  return { drone, asked, backendId: await startedAfter(on, null) };
+}
 
 const sync = (on: Gateways, change: Partial<Parameters<GatewayService['sync']>[0]> = {}) =>
   on.gateway.sync({
@@ -314,25 +333,42 @@ describe('routes', () => {
 
   test('a start that a token names is started, and the answer waits until it is ready', async () => {
     const on = await openGateways();
-    const drone = await aDrone(on.store.vital);
-    const { token } = await on.gateway.sign({
-      key: keyNamed('demo'),
-      access: accessOf(),
-      spawn: ROOM,
-    });
-    const { claims } = await judge(on, token);
-
-    const asked = route(on, { start: claims?.start, waitMs: 20_000 });
-    const spawned = await expect
-      .poll(async () => (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId)
-      .toBeTruthy()
-      .then(async () => (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId ?? '');
-    await on.keys.report(reportOf(drone, spawned, 'ready', { address: ADDRESS }));
+    const { drone, asked, backendId } = await aWaitingStart(on);
+    await on.keys.report(reportOf(drone, backendId, 'ready', { address: ADDRESS }));
 
     const answer = await asked;
     expect(answer.spawned).toBe(true);
     expect(answer.route).toMatchObject({ program: 'room', address: ADDRESS });
     expect(answer.route.validForMs).toBeGreaterThan(0);
+  });
+
+  test.each<[string, Partial<BackendReport>]>([
+    ['revoked', { reason: 'revoked' }],
+    ['lost with its drone', { reason: 'drone_lost' }],
+    ['refused by its drone', { reason: 'internal', refused: true }],
+  ])('a start that was %s is followed by the next one while there is time', async (_how, end) => {
+    const on = await openGateways();
+    const { drone, asked, backendId } = await aWaitingStart(on);
+
+    await on.keys.report(reportOf(drone, backendId, 'terminated', end));
+    const next = await startedAfter(on, backendId);
+    await on.keys.report(reportOf(drone, next, 'ready', { address: ADDRESS }));
+
+    expect((await asked).route.address).toBe(ADDRESS);
+  });
+
+  test('a start whose program has failed is answered as that at once', async () => {
+    const on = await openGateways();
+    const { drone, asked, backendId } = await aWaitingStart(on);
+    const refused = expect(asked).rejects.toMatchObject({
+      code: 'backend.failed',
+      details: { hasFailed: true },
+    });
+
+    await on.keys.report(reportOf(drone, backendId, 'loading'));
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'internal' }));
+
+    await refused;
   });
 
   test('equal starts are one record, which is kept for as long as a token names it', async () => {

@@ -94,9 +94,9 @@ export interface SyncInput {
   readonly gatewayId: string;
   readonly version: string;
   readonly revision?: string | undefined;
-  /** Of all its routes, however many of them are among the uses. */
-  readonly connections: number;
-  readonly routes: number;
+  /** Of all its routes, however many of them are among the uses; by default of the uses. */
+  readonly connections?: number | undefined;
+  readonly routes?: number | undefined;
   readonly uses: readonly GatewayUse[];
 }
 
@@ -263,7 +263,10 @@ interface Asking {
   readonly signal: AbortSignal;
 }
 
-/** How often a route is asked for whose backend has just ended, or was asked to stop, when it was read. */
+/**
+ * How often a route is asked for whose backend has ended without a failure of its program, or was asked to stop, when
+ * it was read.
+ */
 const ROUTE_TRIES_MAX = 8;
 
 async function routeOf(
@@ -276,6 +279,7 @@ async function routeOf(
   // A gateway asks for people whom a service has let in, to keys of every namespace.
   const asking = { caller: { ...caller, role: 'client', namespaces: null }, signal };
   let spawned = false;
+  let lost = new LeaseError('key.terminating');
   for (let tries = 0; tries < ROUTE_TRIES_MAX; tries += 1) {
     const waitMs = Math.max(0, untilMs - store.clock.nowMs());
     const found = await connected(deps, { ...input, waitMs }, asking);
@@ -287,14 +291,29 @@ async function routeOf(
       });
     }
     const left = Math.max(0, untilMs - store.clock.nowMs());
-    const ready = await waitUntilReady(store, found, signal, left);
+    const ready = await waitUntilReady(store, found, signal, left).catch(lostStart);
+    if (ready instanceof LeaseError) {
+      if (store.clock.nowMs() >= untilMs) throw ready;
+      lost = ready;
+      continue;
+    }
     // To ask for a route is to use it.
     const [used] = await touchBackends(store.vital, [{ leaseId: ready.leaseId, usedAgoMs: 0 }]);
     if (used?.state === 'usable') {
       return { spawned, route: await routeTo(store.vital, ready, used) };
     }
   }
-  throw new LeaseError('key.terminating');
+  throw lost;
+}
+
+/** The end of a start by no fault of its program, which may be started again at once: lost with its drone, or stopped. */
+function lostStart(error: unknown): LeaseError {
+  const isLost =
+    error instanceof LeaseError &&
+    error.code === 'backend.failed' &&
+    error.details['hasFailed'] === false;
+  if (!isLost) throw error;
+  return error;
 }
 
 /** Connects to the key. @throws {LeaseError} when the token's grant, or what it may start, is over. */
@@ -333,8 +352,13 @@ async function routeTo(
 
 async function syncOf(
   store: Store,
-  { revision, uses, ...gateway }: SyncInput,
+  { revision, uses, ...input }: SyncInput,
 ): Promise<GatewaySynced> {
+  const gateway = {
+    ...input,
+    connections: input.connections ?? uses.reduce((sum, use) => sum + use.connections, 0),
+    routes: input.routes ?? uses.length,
+  };
   const [news, states] = await Promise.all([
     readNews(store.vital),
     touchBackends(store.vital, uses),

@@ -288,7 +288,7 @@ const FLEET_CODES = {
   'backend.failed': {
     http: 502,
     text: 'The backend ended before it was ready.',
-    doc: 'Its program crashed, could not be started, was not ready in time, or was stopped. `details` has the reason, the exit code, the signal, `livedMs`, and its last lines (`output`); `leasehold backends logs BACKEND` shows all. The next connect starts the key again.',
+    doc: 'Its program crashed, could not be started, was not ready in time, or was stopped. `details` has the reason, `hasFailed` (whether its program failed), the exit code, the signal, `livedMs`, and its last lines (`output`); `leasehold backends logs BACKEND` shows all. The next connect starts the key again.',
   },
   'backend.not_ready': {
     http: 504,

@@ -12,7 +12,7 @@ import {
 } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
-import { sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
+import { hasFailed, sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -244,7 +244,8 @@ async function failureOf(
 ): Promise<LeaseError> {
   const end = await readBackendEnd(store.general, backendId);
   if (end === undefined) return new LeaseError('backend.not_found');
-  const { reason, exitCode, livedMs, output, detail } = end;
+  const { reason, exitCode, livedMs, output, detail, wasBegun } = end;
+  const isRefused = reason === 'internal' && !wasBegun;
   const when = address === null ? ' before it was ready' : '';
   return new LeaseError(
     'backend.failed',
@@ -254,6 +255,7 @@ async function failureOf(
         backendId,
         droneId,
         reason,
+        hasFailed: !isRefused && hasFailed(end, address !== null),
         exitCode,
         signal: signalOf(exitCode) ?? null,
         livedMs,

@@ -93,6 +93,17 @@ describe('backends of a key that fail one after another', () => {
     expect(await waiting).toMatchObject({ spawned: true });
   });
 
+  test('do not include a start that a drone refused, which neither counts nor starts the count again', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    await run(on, drone);
+
+    await run(on, drone, { reason: 'internal', refused: true, detail: 'the drone is full' });
+
+    expect(await failuresOf(on)).toMatchObject({ failures: 1 });
+    expect(await connect(on, { waitMs: 0 })).toMatchObject({ spawned: true });
+  });
+
   test.each<[string, Partial<BackendReport>, number | undefined]>([
     ['one that ends without a failure', { reason: 'exited', exitCode: 0 }, undefined],
     ['one that was revoked', { reason: 'revoked' }, undefined],

@@ -265,7 +265,7 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
     fencingToken: backend.fencingToken,
     principal: said.droneId,
     actor: `drone:${said.droneId}`,
-    result: hasFailed(end, backend.wasReady) ? 'failed' : 'ok',
+    result: isFailure(said, backend) ? 'failed' : 'ok',
     detail: end.reason === null ? null : `${sayEnd(end)}${sayLived(backend.livedMs)}`,
   });
   if (outcome === 'revoked') {
@@ -277,10 +277,10 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
   return outcome;
 }
 
-/** Whether a report says that the program of a backend has failed. */
+/** Whether a report says that the program of a backend has failed. One that its drone refuses was never tried. */
 function isFailure(said: BackendReport, { wasReady }: BackendRow): boolean {
-  const { status, reason = null, exitCode = null } = said;
-  return status === 'terminated' && hasFailed({ reason, exitCode }, wasReady);
+  const { status, reason = null, exitCode = null, refused = false } = said;
+  return status === 'terminated' && !refused && hasFailed({ reason, exitCode }, wasReady);
 }
 
 async function moveBackend(
@@ -292,7 +292,7 @@ async function moveBackend(
   const { reason = null, address = null, exitCode = null, detail = null } = said;
   const { image = null, output = null } = said;
   const noted =
-    said.status === 'terminated'
+    said.status === 'terminated' && said.refused !== true
       ? fragment`,${noteEnd(said.backendId, { reason, exitCode, hasFailed: isFailure(said, backend), lasted: backend.hasLasted })}`
       : fragment``;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`

@@ -198,6 +198,8 @@ interface BackendEndRow extends BackendEnd {
   readonly output: string | null;
   /** From the start of its program; null if that was never started. */
   readonly livedMs: number | null;
+  /** Whether its drone has begun to start it: one that it refuses goes from scheduled to terminated. */
+  readonly wasBegun: boolean;
 }
 
 /** Reads how a backend ended. Index: its primary key, and that of its states. */
@@ -207,7 +209,11 @@ export async function readBackendEnd(
 ): Promise<BackendEndRow | undefined> {
   const rows = await sql.$queryRaw<BackendEndRow[]>`
     select b.reason, b.exit_code as "exitCode", b.output, ended.detail,
-      round(extract(epoch from b.status_at - started.at) * 1000)::float8 as "livedMs"
+      round(extract(epoch from b.status_at - started.at) * 1000)::float8 as "livedMs",
+      exists (
+        select from backend_state s
+        where s.backend_id = b.id and s.status not in ('scheduled', 'terminated')
+      ) as "wasBegun"
     from backend b
     left join lateral (
       select s.detail from backend_state s
