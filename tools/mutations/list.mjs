@@ -273,8 +273,8 @@ const QUEUE = [
     name: 'waiter-that-gave-up-stays',
     breaks: 'a waiter that gave up is granted nothing',
     file: `${CORE}/grants/sql/cancel-requests.ts`,
-    find: 'delete from lease_waiter w\n      where w.ticket_id = any(array(select k.ticket_id from locked k))\n      returning w.ticket_id',
-    replace: 'select k.ticket_id from locked k',
+    find: 'where w.ticket_id = any(array(\n        select unnest(array_agg(t.ticket_id)) from there t group by t.request_at having bool_and(t.is_locked)\n      ))',
+    replace: 'where w.ticket_id is null',
   },
   {
     name: 'given-up-request-stays-open',
