@@ -93,7 +93,10 @@ async function joinWithin(
     try {
       return await joinOnce(store, request, joining);
     } catch (error) {
-      if (databaseFailureOf(error) !== 'contention') throw error;
+      const failure = databaseFailureOf(error);
+      // It may have been committed: those whom it has superseded are to find out at once.
+      if (failure === 'lost') store.hints.notify(REVOCATIONS_TOPIC, leaseTopic(request));
+      if (failure !== 'contention') throw error;
       if (triesCount < JOIN_TRIES_MAX) continue;
       throw new LeaseError('grant.contended', undefined, { cause: error });
     }
