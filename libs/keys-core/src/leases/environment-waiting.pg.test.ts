@@ -175,6 +175,20 @@ describe('the line for an environment', () => {
     expect(await third).toMatchObject({ outcome: 'granted' });
   });
 
+  test('has a bounded number of places for one caller, also of calls that are over', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    await at.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      select 'environment', 'team', 'prod', gen_random_uuid(), 'w', 'token-s', 'infinity'
+      from generate_series(1, 999)`;
+    await queued(at, 'last');
+
+    expect(await codeOf(acquire(at, { ...DEPLOY, waitMs: 100 }))).toBe('request.rate_limited');
+    await queued(at, 'another', {}, OPERATOR);
+    expect(await line(at)).toHaveLength(1_001);
+  });
+
   test('never answers that one waits before it is known for whom', async () => {
     const at = await open();
     const held = await acquired(at, { ...DEPLOY, holder: 'runner' });
