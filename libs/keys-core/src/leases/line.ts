@@ -309,7 +309,7 @@ export class Line {
   }
 }
 
-/** When a call is answered at the latest, but for a last look. */
+/** When a call is answered at the latest, except for a last look. */
 export function endOf({ giveUpAtMs, callEndsAtMs = giveUpAtMs }: Waiter): number {
   return Math.min(giveUpAtMs, callEndsAtMs);
 }
