@@ -322,8 +322,8 @@ const QUEUE = [
     name: 'repeated-request-supersedes-again',
     breaks: 'a request supersedes nothing that came after it, however often it is sent',
     file: `${CORE}/leases/environment-waiting.ts`,
-    find: 'joined?.isFirst !== true || supersede === undefined',
-    replace: 'joined === undefined || supersede === undefined',
+    find: 'ticket.isFirst &&',
+    replace: 'true &&',
   },
 ];
 

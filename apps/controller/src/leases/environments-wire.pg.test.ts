@@ -158,7 +158,7 @@ describe('environments on the wire', () => {
       const environment = randomUUID();
       await acquired({ environment, holder: 'v1', comment: '1' });
 
-      expect(await acquire(environment, 'v2', { waitMs: 600_000, callMs: 10 })).toMatchObject({
+      expect(await acquire(environment, 'v2', { waitMs: 600_000, callMs: 100 })).toMatchObject({
         outcome: 'waiting',
         by: 'v1',
         comment: '1',

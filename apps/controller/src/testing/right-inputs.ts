@@ -72,7 +72,7 @@ const VALUES: Readonly<Record<string, unknown>> = {
   durationMs: 30_000,
   ttlMs: 30_000,
   waitMs: 0,
-  callMs: 0,
+  callMs: 100,
   lifetimeLimitSeconds: 60,
   idleStopSeconds: 60,
   endedWithinMs: 1_000,

@@ -89,7 +89,11 @@ describe('the contract of leases', () => {
     expect([0, 120_000].map((waitMs) => acquiring({ waitMs }))).toEqual([true, true]);
     expect(acquiring({ waitMs: 604_800_000, ...keyed })).toBe(true);
     expect(acquiring({ waitMs: 120_001 })).toBe(false);
-    expect(acquiring({ waitMs: 20, callMs: 10 })).toBe(false);
+    expect(acquiring({ waitMs: 200, callMs: 100 })).toBe(false);
+    expect([99, 100].map((callMs) => acquiring({ waitMs: 200, callMs, ...keyed }))).toEqual([
+      false,
+      true,
+    ]);
     expect([-1, 604_800_001, 0.5].map((waitMs) => acquiring({ waitMs, ...keyed }))).toEqual([
       false,
       false,

@@ -79,7 +79,7 @@ const waitingFields = {
    * How long this call may take, by default two minutes. Then it answers `waiting`, and the same call, sent again with
    * its key and what is left of `waitMs`, waits on at its place.
    */
-  callMs: z.number().int().min(0).max(LIMITS.waitMsMax).optional(),
+  callMs: z.number().int().min(LIMITS.callMsMin).max(LIMITS.waitMsMax).optional(),
   /** The caller renews the grant before it uses it: until then the grant is a short one. */
   confirms: z.boolean().default(false),
 };

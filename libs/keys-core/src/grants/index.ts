@@ -63,6 +63,7 @@ export { joinLines, leaveLines, type Place, type TicketsRequest } from './sql/li
 export {
   type EnvironmentPlace,
   type EnvironmentTicketRequest,
+  hasMorePlaces,
   joinEnvironmentLine,
   readPlace,
   readQueue,

@@ -26,6 +26,8 @@ export const LIMITS = {
   leasesTogetherMax: 64,
   /** How long one call waits. */
   waitMsMax: 120_000,
+  /** The shortest call of a longer wait: shorter ones would take places in line without waiting there. */
+  callMsMin: 100,
   /** How long a place in line is waited in, by call after call. */
   waitMsInLineMax: 7 * 24 * 60 * 60 * 1_000,
   waitMsConnectDefault: 10_000,

@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { fencedTransaction } from '../grants/fenced-transaction.ts';
+import { takeTurnsInLine } from '../grants/sql/environment-line.ts';
 import { grant } from '../grants/sql/grant.ts';
 import type { Caller } from '../kernel/face-types.ts';
+import { leaseTopic } from '../kernel/resource.ts';
 import { aGate } from '../testing/coordinator-fixture.ts';
 import { aGuard, aRequest, eventsOf } from '../testing/kernel-fixture.ts';
 import {
@@ -23,6 +25,7 @@ import { createJoinForEnvironment, type Superseded } from './environment-waiting
 import { createFreezeService } from './freeze-service.ts';
 import type { AcquireInput, GrantedLease } from './lease-types.ts';
 import { readContention } from './sql/contention.ts';
+import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 
 const OPERATOR: Caller = {
   principal: 'token-o',
@@ -170,6 +173,20 @@ describe('the line for an environment', () => {
     const told = { outcome: 'waiting', by: 'runner', comment: '1.2.2', place: 1, frozen: null };
     expect([first, second]).toMatchObject([told, told]);
     expect(await third).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('has a bounded number of places for one caller, also of calls that are over', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    await at.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      select 'environment', 'team', 'prod', gen_random_uuid(), 'w', 'token-s', 'infinity'
+      from generate_series(1, 999)`;
+    await queued(at, 'last');
+
+    expect(await codeOf(acquire(at, { ...DEPLOY, waitMs: 100 }))).toBe('request.rate_limited');
+    await queued(at, 'another', {}, OPERATOR);
+    expect(await line(at)).toHaveLength(1_001);
   });
 
   test('never answers that one waits before it is known for whom', async () => {
@@ -354,6 +371,27 @@ describe('a request that supersedes', () => {
 
     const rows = await at.store.general.$queryRaw`select renewable from lease where name = 'prod'`;
     expect(rows).toEqual([{ renewable: false }]);
+  });
+
+  test('lets those that it may have ended look at once if its connection breaks', async () => {
+    const at = await open();
+    const told: string[] = [];
+    for (const topic of [REVOCATIONS_TOPIC, leaseTopic(PROD)]) {
+      at.store.hints.on(topic, () => told.push(topic));
+    }
+    const joined = at.store.general.$transaction(async (tx) => {
+      await takeTurnsInLine(tx, PROD);
+      const joining = acquire(at, { ...DEPLOY, waitMs: 60_000, supersede: 'running' });
+      joining.catch(() => undefined);
+      await waitUntil(() => isSomeoneWaiting(at));
+      await tx.$queryRaw`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`;
+      await expect(joining).rejects.toThrow();
+    });
+    await joined;
+
+    expect(new Set(told).size).toBe(2);
   });
 
   test('leaves what runs for another action alone', async () => {

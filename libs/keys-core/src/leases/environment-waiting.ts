@@ -3,6 +3,7 @@
  * superseding them if they ask for it.
  */
 import {
+  hasMorePlaces,
   joinEnvironmentLine,
   type EnvironmentTicketRequest,
   readRunning,
@@ -54,16 +55,19 @@ export type JoinForEnvironment = (
   giveUpAtMs: number,
 ) => Promise<Ticket | undefined>;
 
+/** How many places in the line for one environment a caller has at most: each lasts for longer than its call. */
+const PLACES_OF_CALLER_MAX = 1_000;
 /** How often a join is tried while what it locks is locked by others. */
 const JOIN_TRIES_MAX = 3;
 
 /**
  * Joins lines: takes a place, or the one again that the request has there. A request that supersedes does so in the same
- * transaction, and only when it comes for the first time: repeated, it supersedes nothing newer than itself. Resolves
- * to undefined when its key was used. One that is frozen for longer than it waits supersedes nothing. Those for one environment take turns here too, so that a crowd keeps one
- * connection busy, not all.
+ * transaction, and only when it comes for the first time: repeated, it supersedes nothing newer than itself. One that is
+ * frozen for longer than it waits supersedes nothing. Resolves to undefined when its key was used. Those for one
+ * environment take turns here too, so that a crowd keeps one connection busy, not all.
  *
- * @throws {LeaseError} `grant.contended`: what runs is locked for long.
+ * @throws {LeaseError} `grant.contended`: what runs is locked for long; `request.rate_limited`: its caller has too many
+ * places in this line.
  */
 export function createJoinForEnvironment(store: KernelStore): JoinForEnvironment {
   const newest = new Map<string, Promise<unknown>>();
@@ -93,7 +97,10 @@ async function joinWithin(
     try {
       return await joinOnce(store, request, joining);
     } catch (error) {
-      if (databaseFailureOf(error) !== 'contention') throw error;
+      const failure = databaseFailureOf(error);
+      // It may have been committed: those whom it has superseded are to find out at once.
+      if (failure === 'lost') store.hints.notify(REVOCATIONS_TOPIC, leaseTopic(request));
+      if (failure !== 'contention') throw error;
       if (triesCount < JOIN_TRIES_MAX) continue;
       throw new LeaseError('grant.contended', undefined, { cause: error });
     }
@@ -109,15 +116,28 @@ async function joinOnce(
   const asked = { ...request, action: request.tag, priority, isNewestFirst };
   const { ticket, superseded } = await store.general.$transaction(async (tx) => {
     await takeTurnsInLine(tx, request);
-    const joined = await joinEnvironmentLine(tx, asked);
-    if (joined?.isFirst !== true || supersede === undefined) return { ticket: joined };
-    // Its first look refuses it.
-    const waitMs = giveUpAtMs - store.clock.nowMs();
-    if (await isFrozenFor(tx, request, waitMs)) return { ticket: joined };
-    return { ticket: joined, superseded: await supersedeOthers(tx, asked, supersede, joined) };
+    const ticket = await joinEnvironmentLine(tx, asked);
+    if (ticket === undefined) return { ticket };
+    // A first look refuses what is frozen.
+    const isSuperseding =
+      supersede !== undefined &&
+      ticket.isFirst &&
+      !(await isFrozenFor(tx, request, giveUpAtMs - store.clock.nowMs()));
+    const superseded = isSuperseding
+      ? await supersedeOthers(tx, asked, supersede, ticket)
+      : undefined;
+    await assertPlaceLeft(tx, request);
+    return { ticket, superseded };
   });
   if (superseded !== undefined) announce(store, request, joining, superseded);
   return ticket;
+}
+
+/** @throws {LeaseError} `request.rate_limited`: then the request has not joined. */
+async function assertPlaceLeft(tx: Sql<'general'>, request: Request): Promise<void> {
+  if (!(await hasMorePlaces(tx, request, PLACES_OF_CALLER_MAX))) return;
+  const most = `At most ${String(PLACES_OF_CALLER_MAX)} requests of one caller wait for an environment.`;
+  throw new LeaseError('request.rate_limited', most);
 }
 
 /** Whether a freeze, which may be younger than the request, lasts for longer than that waits. */

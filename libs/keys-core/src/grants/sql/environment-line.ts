@@ -185,6 +185,22 @@ export async function joinEnvironmentLine(
   return rows[0];
 }
 
+/**
+ * Whether more than `count` places in the line for an environment are one caller's. Index: `lease_waiter_resource_idx`.
+ */
+export async function hasMorePlaces(
+  tx: Sql<'general'>,
+  { namespace, name, principal }: Named & Pick<TicketRequest, 'principal'>,
+  count: number,
+): Promise<boolean> {
+  const rows = await tx.$queryRaw<{ one: number }[]>`
+    select 1 as one from lease_waiter o
+    where o.face = 'environment' and o.namespace = ${namespace} ${C} and o.name = ${name} ${C}
+      and o.principal = ${principal} ${C} and o.valid_until > clock_timestamp()
+    offset ${count}::bigint limit 1`;
+  return rows.length > 0;
+}
+
 /** A request that waited and has been superseded. */
 export interface SupersededWaiter {
   readonly ticketId: string;
