@@ -8,6 +8,8 @@ import type { Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
 import {
   countRefusal,
+  findLostGrants,
+  GRANT_TRIES_MAX,
   type FoundRefusal,
   grantedOutcome,
   grantPlainWithin,
@@ -151,20 +153,46 @@ async function grantBatch(
     try {
       await grantOnce(store, store.transitions, open, { answers, onLocked: 'skip' });
     } catch (error) {
-      // A lock, perhaps of one pool alone: those that have no answer yet are sent again.
-      if (databaseFailureOf(error) === 'contention') continue;
-      // Only a batch of which nothing is decided may fail as a whole, and be sent again.
-      if (answers.size === 0) throw error;
-      const failure = error instanceof Error ? error : new Error(String(error));
-      for (const { leaseId } of open) {
-        if (!answers.has(leaseId)) answers.set(leaseId, () => Promise.reject(failure));
-      }
+      const isLast = tries + 1 >= GRANT_TRIES_MAX;
+      await settleFailed(store, { requests: open, answers, isLast }, error);
     }
     open = requests.filter(({ leaseId }) => !answers.has(leaseId));
   }
   return requests.map(
     ({ leaseId }) => answers.get(leaseId)?.() ?? Promise.reject(new LeaseError('grant.contended')),
   );
+}
+
+/**
+ * Finds what becomes of requests whose statement has failed. Those that are without an answer then are sent again.
+ * @throws {LeaseError} if nothing of the batch is decided: it may fail as a whole.
+ */
+async function settleFailed(
+  store: KernelStore,
+  failed: {
+    readonly requests: readonly SlotRequest[];
+    readonly answers: Map<string, Answer>;
+    readonly isLast: boolean;
+  },
+  error: unknown,
+): Promise<void> {
+  const { requests, answers, isLast } = failed;
+  // A lock, perhaps of one pool alone.
+  if (!isLast && databaseFailureOf(error) === 'contention') return;
+  let failure = error instanceof Error ? error : new Error(String(error));
+  if (error instanceof LeaseError && error.code === 'request.outcome_unknown') {
+    try {
+      const found = await findLostGrants(store, requests, error.cause);
+      for (const [leaseId, answer] of found) answers.set(leaseId, answer);
+      return;
+    } catch (unknown) {
+      failure = unknown instanceof Error ? unknown : failure;
+    }
+  }
+  if (answers.size === 0) throw failure;
+  for (const { leaseId } of requests) {
+    if (!answers.has(leaseId)) answers.set(leaseId, () => Promise.reject(failure));
+  }
 }
 
 interface Tries {
