@@ -373,7 +373,9 @@ export function grantedOutcome(
 ): GrantOutcome {
   const status = own.previous?.end === 'expired' ? 'expired' : 'free';
   store.observer.grant(own.face, 'granted', status, actionOf(request));
-  return { outcome: 'granted', grant: own };
+  return request.mode === undefined
+    ? { outcome: 'granted', grant: own }
+    : { outcome: 'granted', grant: own, isSlot: true };
 }
 
 /**

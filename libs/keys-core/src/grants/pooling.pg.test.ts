@@ -152,6 +152,25 @@ describe('permits', () => {
     });
   });
 
+  test('an ordinary request that waits for a permit of all keys together is passed by nobody', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 2 });
+    await granted(kernel, { mode: 'permit', name: 'a' });
+    const waitFor = (name: string) => kernel.store.general.$queryRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      values ('lease', 'test', ${name}, gen_random_uuid(), 'w', 'p', clock_timestamp() + interval '1 hour')
+      returning 1`;
+
+    await waitFor('held by nobody');
+    const beside = await kernel.leases.grant(permit({ name: 'b' }));
+    invariant(beside.outcome === 'granted', 'that one waits for no permit');
+    await kernel.leases.release('lease', releaseOf(beside.grant));
+    await waitFor('a');
+    const newcomer = await kernel.leases.grant(permit({ name: 'b' }));
+
+    expect(newcomer.outcome).not.toBe('granted');
+  });
+
   test('an ordinary request for a scope with permits takes one of them', async () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 2 });

@@ -221,9 +221,13 @@ export class Line {
       switch (outcome.outcome) {
         case 'granted':
           this.remove(first);
-          first.resolve({ ...outcome, joinedAsOf: first.ticket.asOf });
-          // There may be room for the next one beside it.
-          if (this.#waiters[0]?.request.mode !== undefined) this.hint();
+          first.resolve({
+            outcome: 'granted',
+            grant: outcome.grant,
+            joinedAsOf: first.ticket.asOf,
+          });
+          // There may be room for the next one beside it: an ordinary request takes a permit, too.
+          if (outcome.isSlot === true || this.#waiters[0]?.request.mode !== undefined) this.hint();
           break;
         case 'recorded':
           this.remove(first);
