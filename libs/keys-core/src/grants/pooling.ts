@@ -272,17 +272,25 @@ function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict 
   const { pool, refusal } = met;
   const { row, isRecorded } = refusal;
   if (isRecorded) return { outcome: 'recorded' };
-  const kind = poolKindOf(request.mode);
-  if (kind === 'permit' && pool.perKey === null) {
-    return new LeaseError('lease.permits_not_declared');
-  }
-  const isOrdinary = row === undefined || !isOwnRow(row);
-  if (kind === 'shared' && pool.perKey !== null && isOrdinary) return otherKind(request.mode);
+  const misfit = misfitOf(request, pool, row);
+  if (misfit !== undefined) return misfit;
   // Held in the ordinary way: the pool begins when that is over.
   if (row === undefined || !isOwnRow(row)) return refusedOutcome(store, refusal);
-  if (row.poolKind !== kind) return otherKind(request.mode);
   if (!pool.isOpen) return undefined;
   return pool.isEntitled ? AGAIN : inTheWay(store, request, met);
+}
+
+/** The error of a request for a kind of pool that the lease is not. */
+function misfitOf(
+  { mode }: SlotRequest,
+  { perKey }: MetPool,
+  row: FoundRefusal['row'],
+): LeaseError | undefined {
+  const kind = poolKindOf(mode);
+  if (kind === 'permit' && perKey === null) return new LeaseError('lease.permits_not_declared');
+  const isOrdinary = row === undefined || !isOwnRow(row);
+  const other = isOrdinary ? kind === 'shared' && perKey !== null : row.poolKind !== kind;
+  return other ? otherKind(mode) : undefined;
 }
 
 /** The holders or those in line that keep a request from its turn. */

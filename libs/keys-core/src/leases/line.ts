@@ -220,14 +220,7 @@ export class Line {
       this.#frozen.delete(first);
       switch (outcome.outcome) {
         case 'granted':
-          this.remove(first);
-          first.resolve({
-            outcome: 'granted',
-            grant: outcome.grant,
-            joinedAsOf: first.ticket.asOf,
-          });
-          // There may be room for the next one beside it: an ordinary request takes a permit, too.
-          if (outcome.isSlot === true || this.#waiters[0]?.request.mode !== undefined) this.hint();
+          this.#grantTo(first, outcome);
           break;
         case 'recorded':
           this.remove(first);
@@ -251,6 +244,13 @@ export class Line {
       this.remove(first);
       first.reject(error);
     }
+  }
+
+  #grantTo(first: Waiter, { grant, isSlot }: Extract<GrantOutcome, { outcome: 'granted' }>): void {
+    this.remove(first);
+    first.resolve({ outcome: 'granted', grant, joinedAsOf: first.ticket.asOf });
+    // There may be room for the next one beside it: an ordinary request takes a permit, too.
+    if (isSlot === true || this.#waiters[0]?.request.mode !== undefined) this.hint();
   }
 
   /** Whether a waiter waits for the end of a freeze. Then those behind it may be granted before: not all are frozen. */
