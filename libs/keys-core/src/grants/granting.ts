@@ -6,7 +6,7 @@ import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
-import { readLeases, type Sql } from '../postgres/sql.ts';
+import { readLeasesWithIds, type Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
 import { freezesInForce } from './freezes.ts';
 import { readEnvironmentLines } from './sql/environment-line.ts';
@@ -253,23 +253,27 @@ export async function findLostGrants(
 ): Promise<Decided> {
   await pause(store, store.statementTimeoutMs + 500);
   const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
-  const rows = await readLeases(store.general, requests).catch(() => {
+  const leaseIds = requests.map(({ leaseId }) => leaseId);
+  const rows = await readLeasesWithIds(store.general, leaseIds).catch(() => {
     throw unknown();
   });
   return new Map(
-    requests.map((request, index) => {
-      const row = rows[index];
+    requests.map((request) => {
+      const { face, namespace, name, leaseId } = request;
+      const row = rows.get(leaseId);
       const answer = (): GrantAnswer =>
-        row?.leaseId === request.leaseId
-          ? grantedOutcome(store, request, {
+        row === undefined
+          ? Promise.reject(unknown())
+          : grantedOutcome(store, request, {
               ...row,
+              // A slot has a name of its own.
+              ...{ face, namespace, name },
               ladder: firstLadder(request),
               remainingMs: row.expiresAt - row.asOf,
               freeMs: null,
               previous: null,
-            })
-          : Promise.reject(unknown());
-      return [request.leaseId, answer];
+            });
+      return [leaseId, answer];
     }),
   );
 }
@@ -369,7 +373,9 @@ export function grantedOutcome(
 ): GrantOutcome {
   const status = own.previous?.end === 'expired' ? 'expired' : 'free';
   store.observer.grant(own.face, 'granted', status, actionOf(request));
-  return { outcome: 'granted', grant: own };
+  return request.mode === undefined
+    ? { outcome: 'granted', grant: own }
+    : { outcome: 'granted', grant: own, isSlot: true };
 }
 
 /**

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { invariant } from '../kernel/errors.ts';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
 import { compareFencingTokens } from '../kernel/lease.ts';
 import { readLeases } from '../postgres/sql.ts';
@@ -13,6 +14,7 @@ import {
   releaseOf,
   renewalOf,
 } from '../testing/kernel-fixture.ts';
+import { createLeaseStore, type LeaseStore } from './lease-store.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
 
 const permit = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'permit', ...change });
@@ -150,6 +152,25 @@ describe('permits', () => {
     });
   });
 
+  test('an ordinary request that waits for a permit of all keys together is passed by nobody', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 2 });
+    await granted(kernel, { mode: 'permit', name: 'a' });
+    const waitFor = (name: string) => kernel.store.general.$queryRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      values ('lease', 'test', ${name}, gen_random_uuid(), 'w', 'p', clock_timestamp() + interval '1 hour')
+      returning 1`;
+
+    await waitFor('held by nobody');
+    const beside = await kernel.leases.grant(permit({ name: 'b' }));
+    invariant(beside.outcome === 'granted', 'that one waits for no permit');
+    await kernel.leases.release('lease', releaseOf(beside.grant));
+    await waitFor('a');
+    const newcomer = await kernel.leases.grant(permit({ name: 'b' }));
+
+    expect(newcomer.outcome).not.toBe('granted');
+  });
+
   test('an ordinary request for a scope with permits takes one of them', async () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 2 });
@@ -228,6 +249,34 @@ describe('permits', () => {
     expect(during).not.toMatchObject({ outcome: 'granted' });
     expect(after.outcome).toBe('granted');
   });
+});
+
+/** The kernel's leases, with the answer to the next transition lost after it was committed. */
+function losingAnswer({ store }: Kernel): LeaseStore {
+  const { transitions } = store;
+  let isLost = false;
+  const queryRaw = async (...statement: Parameters<typeof transitions.$queryRaw>) => {
+    const rows = await transitions.$queryRaw(...statement);
+    if (isLost) return rows;
+    isLost = true;
+    throw new Error('Connection terminated unexpectedly');
+  };
+  const losing = Object.assign(Object.create(transitions), { $queryRaw: queryRaw }) as never;
+  return createLeaseStore({ ...store, statementTimeoutMs: 0, transitions: losing });
+}
+
+test('a permit whose answer was lost with the connection is found, and its caller has it', async () => {
+  const kernel = await openKernel();
+  await declarePermits(kernel, { perKey: 2 });
+  await granted(kernel, { mode: 'permit' });
+  const request = permit();
+
+  const answer = await losingAnswer(kernel).grant(request);
+
+  invariant(answer.outcome === 'granted', 'there is room');
+  expect(answer.grant).toMatchObject({ leaseId: request.leaseId, name: request.name });
+  const renewed = await kernel.leases.renew('lease', renewalOf(answer.grant));
+  expect(renewed.outcome).toBe('renewed');
 });
 
 describe('a pool that a transaction keeps locked', () => {

@@ -8,6 +8,8 @@ import type { Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
 import {
   countRefusal,
+  findLostGrants,
+  GRANT_TRIES_MAX,
   type FoundRefusal,
   grantedOutcome,
   grantPlainWithin,
@@ -151,20 +153,46 @@ async function grantBatch(
     try {
       await grantOnce(store, store.transitions, open, { answers, onLocked: 'skip' });
     } catch (error) {
-      // A lock, perhaps of one pool alone: those that have no answer yet are sent again.
-      if (databaseFailureOf(error) === 'contention') continue;
-      // Only a batch of which nothing is decided may fail as a whole, and be sent again.
-      if (answers.size === 0) throw error;
-      const failure = error instanceof Error ? error : new Error(String(error));
-      for (const { leaseId } of open) {
-        if (!answers.has(leaseId)) answers.set(leaseId, () => Promise.reject(failure));
-      }
+      const isLast = tries + 1 >= GRANT_TRIES_MAX;
+      await settleFailed(store, { requests: open, answers, isLast }, error);
     }
     open = requests.filter(({ leaseId }) => !answers.has(leaseId));
   }
   return requests.map(
     ({ leaseId }) => answers.get(leaseId)?.() ?? Promise.reject(new LeaseError('grant.contended')),
   );
+}
+
+/**
+ * Finds what becomes of requests whose statement has failed. Those that are without an answer then are sent again.
+ * @throws {LeaseError} if nothing of the batch is decided: it may fail as a whole.
+ */
+async function settleFailed(
+  store: KernelStore,
+  failed: {
+    readonly requests: readonly SlotRequest[];
+    readonly answers: Map<string, Answer>;
+    readonly isLast: boolean;
+  },
+  error: unknown,
+): Promise<void> {
+  const { requests, answers, isLast } = failed;
+  // A lock, perhaps of one pool alone.
+  if (!isLast && databaseFailureOf(error) === 'contention') return;
+  let failure = error instanceof Error ? error : new Error(String(error));
+  if (error instanceof LeaseError && error.code === 'request.outcome_unknown') {
+    try {
+      const found = await findLostGrants(store, requests, error.cause);
+      for (const [leaseId, answer] of found) answers.set(leaseId, answer);
+      return;
+    } catch (unknown) {
+      failure = unknown instanceof Error ? unknown : failure;
+    }
+  }
+  if (answers.size === 0) throw failure;
+  for (const { leaseId } of requests) {
+    if (!answers.has(leaseId)) answers.set(leaseId, () => Promise.reject(failure));
+  }
 }
 
 interface Tries {
@@ -244,17 +272,25 @@ function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict 
   const { pool, refusal } = met;
   const { row, isRecorded } = refusal;
   if (isRecorded) return { outcome: 'recorded' };
-  const kind = poolKindOf(request.mode);
-  if (kind === 'permit' && pool.perKey === null) {
-    return new LeaseError('lease.permits_not_declared');
-  }
-  const isOrdinary = row === undefined || !isOwnRow(row);
-  if (kind === 'shared' && pool.perKey !== null && isOrdinary) return otherKind(request.mode);
+  const misfit = misfitOf(request, pool, row);
+  if (misfit !== undefined) return misfit;
   // Held in the ordinary way: the pool begins when that is over.
   if (row === undefined || !isOwnRow(row)) return refusedOutcome(store, refusal);
-  if (row.poolKind !== kind) return otherKind(request.mode);
   if (!pool.isOpen) return undefined;
   return pool.isEntitled ? AGAIN : inTheWay(store, request, met);
+}
+
+/** The error of a request for a kind of pool that the lease is not. */
+function misfitOf(
+  { mode }: SlotRequest,
+  { perKey }: MetPool,
+  row: FoundRefusal['row'],
+): LeaseError | undefined {
+  const kind = poolKindOf(mode);
+  if (kind === 'permit' && perKey === null) return new LeaseError('lease.permits_not_declared');
+  const isOrdinary = row === undefined || !isOwnRow(row);
+  const other = isOrdinary ? kind === 'shared' && perKey !== null : row.poolKind !== kind;
+  return other ? otherKind(mode) : undefined;
 }
 
 /** The holders or those in line that keep a request from its turn. */

@@ -106,7 +106,12 @@ export interface QueueHead {
 }
 
 export type GrantOutcome =
-  | { readonly outcome: 'granted'; readonly grant: Grant }
+  | {
+      readonly outcome: 'granted';
+      readonly grant: Grant;
+      /** Of a pool: there may be room for others beside it. */
+      readonly isSlot?: true | undefined;
+    }
   | {
       readonly outcome: 'held';
       readonly by: LeaseRow;

@@ -105,7 +105,9 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
       if (grant === undefined) return { outcome: 'gone', stopsBy: null, resource: null };
       store.hints.notify(REVOCATIONS_TOPIC);
       // A lease revoked by force is free at once: waiters must not wait for their next look.
-      if (mode === 'force') store.hints.notify(leaseTopic(grant));
+      if (mode === 'force') {
+        store.hints.notify(grant.isOfNamespace ? poolTopic(grant) : leaseTopic(grant));
+      }
       return {
         outcome: mode === 'force' ? 'revoked' : 'revoking',
         stopsBy: isoOf(grant.stopsBy),

@@ -226,9 +226,7 @@ export class Line {
       this.#frozen.delete(first);
       switch (outcome.outcome) {
         case 'granted':
-          this.remove(first);
-          first.resolve({ ...outcome, joinedAsOf: first.ticket.asOf });
-          this.#hintBeside();
+          this.#grantTo(first, outcome);
           break;
         case 'recorded':
           this.lostTicket(first);
@@ -247,9 +245,11 @@ export class Line {
     }
   }
 
-  /** There may be room for the next one beside the one that was granted. */
-  #hintBeside(): void {
-    if (this.#waiters[0]?.request.mode !== undefined) this.hint();
+  #grantTo(first: Waiter, { grant, isSlot }: Extract<GrantOutcome, { outcome: 'granted' }>): void {
+    this.remove(first);
+    first.resolve({ outcome: 'granted', grant, joinedAsOf: first.ticket.asOf });
+    // There may be room for the next one beside it: an ordinary request takes a permit, too.
+    if (isSlot === true || this.#waiters[0]?.request.mode !== undefined) this.hint();
   }
 
   #meetFailure(first: Waiter, error: unknown): void {

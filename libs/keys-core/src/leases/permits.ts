@@ -2,7 +2,7 @@
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { Permits } from '../kernel/pool.ts';
-import { namespaceText } from '../kernel/resource.ts';
+import { namespaceText, poolTopic } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { declarePermits, type PermitsRequest, type PermitsRow, setPermits } from './sql/permits.ts';
 
@@ -27,6 +27,8 @@ export async function declareAllPermits(
     if (row?.principal == null || isSame(row, permits)) continue;
     throw differ(namespace, row, permits);
   }
+  // There may be more than before, and those who wait may have their turn.
+  store.hints.notify(...requests.map(poolTopic));
 }
 
 /**

@@ -89,6 +89,12 @@ export function createWaitingRoom(store: KernelStore): WaitingRoom {
   return new Room(store);
 }
 
+/** Who may be the first in line once a request has left it: for permits with a total, those of any key. */
+function topicsOf(wait: Pick<Wait, 'request' | 'others'>): string[] {
+  const topics = placesOf(wait).map(leaseTopic);
+  return wait.request.mode === 'permit' ? [...topics, poolTopic(wait.request)] : topics;
+}
+
 /** All places in line of a request, its own first. */
 function placesOf({ request, others = [] }: Pick<Wait, 'request' | 'others'>): Place[] {
   const { face, namespace, name, leaseId } = request;
@@ -208,7 +214,7 @@ class Room implements WaitingRoom {
     if (answer === undefined) return;
     // If it cannot leave now, its place lapses: nobody prolongs it.
     await this.#leave(wait, ticketId, answer).catch(() => undefined);
-    this.#store.hints.notify(...placesOf(wait).map(leaseTopic));
+    this.#store.hints.notify(...topicsOf(wait));
   }
 
   #leave(
@@ -366,7 +372,7 @@ class Room implements WaitingRoom {
       if (hasLeft === undefined) throw new LeaseError('grant.contended');
       line.remove(waiter);
       // The next waiter, now the first, may be at another controller.
-      if (hasLeft) this.#store.hints.notify(...placesOf(waiter).map(leaseTopic));
+      if (hasLeft) this.#store.hints.notify(...topicsOf(waiter));
       waiter.resolve(
         hasLeft
           ? { outcome: 'gave_up', answer, refused }

@@ -145,6 +145,16 @@ export async function readLeases(
   return found;
 }
 
+/** Reads the rows of grants by their ids, also of slots; an id that no row has any more is left out. */
+export async function readLeasesWithIds(
+  sql: Sql<'general'>,
+  leaseIds: readonly string[],
+): Promise<ReadonlyMap<string, LeaseRow>> {
+  const rows = await sql.$queryRaw<LeaseRow[]>`
+    select ${LEASE_COLUMNS} from lease l where l.lease_id = any(${leaseIds}::uuid[])`;
+  return new Map(rows.map((row) => [row.leaseId, row]));
+}
+
 /** The row of a statement that always returns exactly one. */
 export function onlyRow<Row>(rows: readonly Row[]): Row {
   const [row] = rows;

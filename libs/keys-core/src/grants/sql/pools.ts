@@ -261,6 +261,12 @@ const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
   where l.face = 'lease' and l.namespace = w.namespace and l.name = w.name
     and l.pool = l.name and l.mode = w.kind`)})`;
 
+/** Whether an ordinary request that waits, `t`, is for a key with permits, of which it takes one. */
+const IS_FOR_PERMIT = isFound(fragment`
+  select true from lease l
+  where l.face = 'lease' and l.namespace = t.namespace and l.name = t.name
+    and l.pool = l.name and l.mode = 'permit'`);
+
 /**
  * The rows that judge requests for slots: `wanted`, the pools' `own` rows, each `slot` with whether it is
  * free, how many are `used`, and the `entitled` requests with their turn in the pool.
@@ -324,7 +330,8 @@ function judgedRows(
         where t.face = 'lease' and t.namespace = o.namespace
           and t.name between o.first_scope and o.last_scope
           and (t.ticket_id = any(${queued}::uuid[])
-            or t.valid_until > clock_timestamp() and (o.first_scope = o.last_scope or t.mode = 'permit'))
+            or t.valid_until > clock_timestamp()
+              and (o.first_scope = o.last_scope or t.mode = 'permit' or t.mode is null and ${IS_FOR_PERMIT}))
         offset 0
       ) t
       union all

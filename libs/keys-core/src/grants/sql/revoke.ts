@@ -20,6 +20,8 @@ export interface RevokedGrant extends Named {
   readonly leaseId: string;
   /** When the holder has stopped at the latest, as epoch milliseconds of the database. */
   readonly stopsBy: number;
+  /** Whether it was a slot of a namespace: those who wait for any of its keys may have their turn. */
+  readonly isOfNamespace: boolean;
 }
 
 /**
@@ -70,7 +72,8 @@ export async function revoke(
           stops_by = case when k.mode = 'force' and l.face = 'key' and not k.abandon then l.expires_at end
       from locked k
       where l.lease_id = k.lease_id and lease_unexpired(k.released_at, k.end_reason, k.expires_at)
-      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token, l.expires_at
+      returning l.face, l.namespace, ${SCOPE_NAME}, l.lease_id, l.fencing_token, l.expires_at,
+        starts_with(l.name, chr(31)) as is_of_namespace
     ),
     fact as (
       insert into lease_event (
@@ -82,7 +85,8 @@ export async function revoke(
       join locked k on k.lease_id = r.lease_id
       order by r.face, r.namespace, r.name
     )
-    select r.lease_id as "leaseId", r.namespace, r.name, extract(epoch from r.expires_at)::float8 * 1000 as "stopsBy"
+    select r.lease_id as "leaseId", r.namespace, r.name, extract(epoch from r.expires_at)::float8 * 1000 as "stopsBy",
+      r.is_of_namespace as "isOfNamespace"
     from revoked r`;
   return new Map(rows.map((row) => [row.leaseId, row]));
 }
@@ -97,9 +101,9 @@ export async function revoke(
 export async function abandon(
   sql: Sql<'general'>,
   request: OperatorRequest,
-): Promise<RevokedGrant | undefined> {
+): Promise<Omit<RevokedGrant, 'isOfNamespace'> | undefined> {
   const limits = request.namespaces === null ? null : JSON.stringify(request.namespaces);
-  const rows = await sql.$queryRaw<RevokedGrant[]>`
+  const rows = await sql.$queryRaw<Omit<RevokedGrant, 'isOfNamespace'>[]>`
     with locked as materialized (
       select l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.stops_by
       from lease l
