@@ -47,8 +47,8 @@ const TICK_MS = 50;
 const PROLONG_EVERY_MS = 100;
 /** For how long giving up is retried. */
 const GIVE_UP_MS_MAX = 10_000;
-/** How many callers may wait at one controller. */
-const WAITERS_MAX = 20_000;
+/** How many places in line may be kept at one controller: one for each lease that a caller waits for. */
+const PLACES_MAX = 20_000;
 const TICKETS_PER_STATEMENT_MAX = 1_000;
 const JOINS_PER_STATEMENT_MAX = 200;
 const LEAVES_PER_STATEMENT_MAX = 200;
@@ -124,7 +124,7 @@ class Room implements WaitingRoom {
   #isTicking = false;
   #isProlonging = false;
   #prolongAtMs = 0;
-  #waiterCount = 0;
+  #placeCount = 0;
 
   constructor(store: KernelStore) {
     this.#store = store;
@@ -164,7 +164,9 @@ class Room implements WaitingRoom {
   }
 
   async wait(wait: Wait): Promise<WaitOutcome> {
-    if (this.#waiterCount >= WAITERS_MAX) throw new LeaseError('request.rate_limited');
+    if (this.#placeCount + placesOf(wait).length > PLACES_MAX) {
+      throw new LeaseError('request.rate_limited');
+    }
     // Before the ticket is taken: a hint that comes meanwhile must not be missed.
     const line = this.#open(wait);
     try {
@@ -266,7 +268,7 @@ class Room implements WaitingRoom {
       this.#lines.set(key, open);
     }
     open.userCount += 1;
-    this.#waiterCount += 1;
+    this.#placeCount += placesOf(wait).length;
     return open.line;
   }
 
@@ -275,7 +277,7 @@ class Room implements WaitingRoom {
     const open = this.#lines.get(key);
     if (open === undefined) return;
     open.userCount -= 1;
-    this.#waiterCount -= 1;
+    this.#placeCount -= placesOf(wait).length;
     if (open.userCount > 0) return;
     open.closeHints();
     this.#lines.delete(key);
