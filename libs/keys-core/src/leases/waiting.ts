@@ -259,10 +259,13 @@ class Room implements WaitingRoom {
     if (open === undefined) {
       const { hints, clock } = this.#store;
       const line = new Line(() => clock.nowMs());
-      const closings = placesOf(wait).flatMap((place) => [
-        hints.on(leaseTopic(place), () => line.hint()),
+      const places = placesOf(wait);
+      // One that is free is seldom all that several wait for: a read shows it, and an attempt would lock rows.
+      const mayBeFree = (): void => (places.length > 1 ? line.look() : line.hint());
+      const closings = places.flatMap((place) => [
+        hints.on(leaseTopic(place), mayBeFree),
         hints.on(othersTurnTopic(place), () => line.lookLater()),
-        hints.on(poolTopic(place), () => line.hint()),
+        hints.on(poolTopic(place), mayBeFree),
       ]);
       open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };
       this.#lines.set(key, open);
