@@ -21,7 +21,8 @@ const ACQUIRE_HELP = `
   leasehold leases release "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
 
 Several scopes, 64 at most, are acquired together or not at all. Each lease has an id and a token of its own, and is
-renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them.
+renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them. With a --wait beyond two minutes
+they go to the end of the lines every two minutes.
 
 Nothing keeps running, so nothing renews the lease: it ends after --ttl, unless \`renew\` is called before.
 Only the API token that acquired it can renew and release it. A job that finds it expired must stop: somebody else
