@@ -208,8 +208,8 @@ export interface CallerUse extends ReservationUse {
   read<T>(run: () => Promise<T>, kind?: 'asked' | 'background'): Promise<T>;
   /** Counts a stream. @returns a function that counts it as over; calling it again does nothing. */
   openStream(): () => void;
-  /** Counts a call that may wait for a lease or a key. @returns as {@link openStream}. */
-  startWaiting(): () => void;
+  /** Counts a call that may wait for a lease or a key, or for so many of them. @returns as {@link openStream}. */
+  startWaiting(count?: number): () => void;
   /** Checks that so many more leases may be held; resolves later only near the limit. */
   mayHold(count: number): Promise<void> | undefined;
   /**

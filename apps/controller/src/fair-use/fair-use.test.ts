@@ -109,6 +109,21 @@ describe('what is open', () => {
     expect(() => open(mine)).toThrow();
   });
 
+  test('a caller that waits for several leases counts for each of them', () => {
+    const { use, fairUse } = openUse();
+    const mine = use({ waiters: 4 });
+    const stop = mine.startWaiting(3);
+
+    expect(() => mine.startWaiting(2)).toThrow(
+      expect.objectContaining({
+        code: 'quota.exceeded',
+        details: { limit: 'waiters', max: 4, used: 5 },
+      }),
+    );
+    stop();
+    expect(fairUse.greatestUseOf('waiters')).toBe(0);
+  });
+
   test('by default a viewer may neither wait for a lease nor hold one', async () => {
     const viewer = openUse().use({}, 'viewer');
 

@@ -246,8 +246,8 @@ class Use implements PrincipalUse {
     return this.#take('streams');
   }
 
-  startWaiting(): () => void {
-    return this.#take('waiters');
+  startWaiting(count = 1): () => void {
+    return this.#take('waiters', count);
   }
 
   read<T>(run: () => Promise<T>, kind: 'asked' | 'background' = 'asked'): Promise<T> {
@@ -266,7 +266,7 @@ class Use implements PrincipalUse {
       countItems: (count, kind) => this.countItems(count, kind),
       read: (run) => this.read(run, 'background'),
       openStream: () => this.openStream(),
-      startWaiting: () => this.startWaiting(),
+      startWaiting: (count) => this.startWaiting(count),
       mayHold: (count) => this.mayHold(count),
       startReserving: () => this.startReserving(),
       startWriting: (bytes) => this.startWriting(bytes),
@@ -357,12 +357,12 @@ class Use implements PrincipalUse {
       );
   }
 
-  #take(limit: 'connections' | 'streams' | 'waiters'): () => void {
-    const used = this.#open[limit] + 1;
+  #take(limit: 'connections' | 'streams' | 'waiters', count = 1): () => void {
+    const used = this.#open[limit] + count;
     if (used > this.#limits[limit]) throw this.#exceeded(limit, used);
     this.#open[limit] = used;
     return once(() => {
-      this.#open[limit] -= 1;
+      this.#open[limit] -= count;
     });
   }
 

@@ -118,9 +118,12 @@ export async function release(
   return outcome;
 }
 
-/** Counts a caller as waiting, and checks often whether it is still there. @returns a function that ends both. */
-export function startWaiting({ use, life }: CalledContext): () => void {
-  const stopCounting = use?.startWaiting();
+/**
+ * Counts a caller as waiting, for so many leases, and checks often whether it is still there. @returns a function that
+ * ends both.
+ */
+export function startWaiting({ use, life }: CalledContext, leaseCount = 1): () => void {
+  const stopCounting = use?.startWaiting(leaseCount);
   const unwatch = life.watch();
   return () => {
     unwatch();
@@ -129,12 +132,12 @@ export function startWaiting({ use, life }: CalledContext): () => void {
 }
 
 /** The caller's connection, which is watched from when it begins to wait. */
-export function waitingLife(ctx: CalledContext): CallerLife {
+export function waitingLife(ctx: CalledContext, leaseCount = 1): CallerLife {
   const { life } = ctx;
   return {
     signal: life.signal,
     isAlive: () => life.isAlive(),
-    startWaiting: () => startWaiting(ctx),
+    startWaiting: () => startWaiting(ctx, leaseCount),
   };
 }
 

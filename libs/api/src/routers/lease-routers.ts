@@ -95,7 +95,7 @@ const holding = {
       async () => {
         for (const { namespace } of scopes) assertMayHold(ctx.access, namespace);
         const mayWaitThere = input.waitMs > 0 && isElsewhere(ctx, input.datacenter);
-        const stopWaiting = mayWaitThere ? startWaiting(ctx) : undefined;
+        const stopWaiting = mayWaitThere ? startWaiting(ctx, scopes.length) : undefined;
         try {
           const answer = await at(ctx, input, ({ witness, ...wanted }) =>
             acquiring(ctx, witness, () => acquireAll(ctx, wanted)),
@@ -272,7 +272,7 @@ async function acquireAll(
   for (const { namespace } of wanted.scopes) assertMayHold(ctx.access, namespace);
   use?.countItems(wanted.scopes.length);
   await use?.mayHold(wanted.scopes.length);
-  const life = wanted.waitMs > 0 ? waitingLife(ctx) : ctx.life;
+  const life = wanted.waitMs > 0 ? waitingLife(ctx, wanted.scopes.length) : ctx.life;
   const bytes = wanted.scopes.reduce(
     (sum, scope) => sum + bytesOfGrant({ ...wanted, ...scope }),
     0,

@@ -127,3 +127,16 @@ test('several leases are released if their caller gives up while they are confir
   await clock.advance(50);
   expect([wire.holderOf('a'), wire.holderOf('b')]).toEqual([undefined, undefined]);
 });
+
+test('a wait for several leases that is longer than one call takes is refused, with what is allowed', async () => {
+  const { wire, acquireAll } = setUpTogether();
+
+  const failure = await failureOf(acquireAll(SCOPES, { waitMs: 120_001 }));
+
+  expect(failure).toMatchObject({
+    code: 'request.invalid',
+    message: expect.stringContaining('waitMs must be a whole number from 0 to 120000') as string,
+    details: { field: 'waitMs' },
+  });
+  expect(wire.acquires).toEqual([]);
+});

@@ -36,7 +36,10 @@ export interface LeaseName {
   readonly key: string;
 }
 
-/** How several leases are acquired: as one lease is, with the same for all. Each of them is held alone. */
+/**
+ * How several leases are acquired: as one lease is, with the same for all. Each of them is held alone. `waitMs` is two
+ * minutes at most.
+ */
 export type AcquireAllOptions = Omit<AcquireOptions, 'mode'>;
 
 /** @see `Leasehold.acquireAll` */

@@ -9,6 +9,7 @@ import { createCoalescer } from './coalesce.ts';
 import {
   countRefusal,
   findLostGrants,
+  type FoundRefusal,
   GRANT_TRIES_MAX,
   grantedOutcome,
   isOverstayed,
@@ -31,6 +32,8 @@ import {
 import { keyText } from './sql/requests.ts';
 
 const REQUESTS_IN_FLIGHT_MAX = 4;
+/** Of 64 requests each at most. */
+const GROUPS_PER_LOOK_MAX = 16;
 const QUEUE_MAX = 10_000;
 
 /** What became of a request for several leases. */
@@ -73,9 +76,23 @@ export function createGroupGranter(store: KernelStore): GroupGranter {
     inFlightMax: REQUESTS_IN_FLIGHT_MAX,
     queueMax: QUEUE_MAX,
   });
+  // One statement for all that look at the same time, as after a hint in a line that many are in.
+  const looks = createCoalescer<GrantRequests, readonly FoundRefusal[]>({
+    async run(groups) {
+      const found = await lookAtRefusals(store, store.transitions, groups.flat());
+      let seenCount = 0;
+      return groups.map(({ length }) => found.slice(seenCount, (seenCount += length)));
+    },
+    keysOf: () => [],
+    batchSizeMax: GROUPS_PER_LOOK_MAX,
+    inFlightMax: 1,
+    queueMax: QUEUE_MAX,
+    isGathering: true,
+  });
   return {
     grantAll: (requests, signal) => grants.submit(requests, signal),
-    refusalOfAll: (requests) => refusalOfAll(store, requests),
+    refusalOfAll: async (requests) =>
+      refusalOfAll(store, requests, { refusals: await looks.submit(requests) }),
   };
 }
 
@@ -87,7 +104,9 @@ async function grantTogether(
   for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
     const grants = await tryTogether(store, requests, tries > 0);
     if (grants !== undefined) return { outcome: 'granted', grants };
-    const refused = await refusalOfAll(store, requests, tries + 1 === GRANT_TRIES_MAX);
+    const refusals = await lookAtRefusals(store, store.transitions, requests);
+    const isLast = tries + 1 === GRANT_TRIES_MAX;
+    const refused = refusalOfAll(store, requests, { refusals, isLast });
     if (refused !== undefined) return refused;
   }
   throw new LeaseError('grant.contended');
@@ -185,12 +204,14 @@ async function findLost(
  * `isLast`: a row that its last holder keeps locked after its time counts as held.
  * @throws {LeaseError} `lease.is_pool`: the own row of a pool is never granted, so a wait for it would not end.
  */
-async function refusalOfAll(
+function refusalOfAll(
   store: KernelStore,
   requests: GrantRequests,
-  isLast = false,
-): Promise<RefusedAll | { outcome: 'recorded' } | undefined> {
-  const refusals = await lookAtRefusals(store, store.transitions, requests);
+  {
+    refusals,
+    isLast = false,
+  }: { readonly refusals: readonly FoundRefusal[]; readonly isLast?: boolean },
+): RefusedAll | { outcome: 'recorded' } | undefined {
   const refused: RefusedAll[] = [];
   for (const [place, refusal] of refusals.entries()) {
     const outcome = refusedOutcome(store, refusal) ?? (isLast ? overstayed(refusal) : undefined);

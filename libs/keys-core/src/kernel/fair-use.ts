@@ -36,7 +36,7 @@ const TABLE = {
  * - `batchSize`: calls in one HTTP request or WebSocket message, and items of one call, except renewals.
  * - `connections`: WebSocket connections that are open.
  * - `streams`: subscriptions that are open.
- * - `waiters`: calls that wait for a lease or a key.
+ * - `waiters`: leases and keys that calls wait for.
  * - `heldLeases`: leases and environments that are held, at all controllers.
  * - `requestBytesPerSecond`: bytes that it sends. Large messages beyond it are read later, and nothing is refused.
  * - `responseBytesPerSecond`: bytes of answers. Reads are refused and streams pause beyond it.

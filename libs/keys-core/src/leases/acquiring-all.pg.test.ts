@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
-import { describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
 import { createGroupGranter } from '../grants/granting-all.ts';
 import { joinLine } from '../grants/sql/line.ts';
 import { joinLines } from '../grants/sql/line-all.ts';
+import { leaseTopic } from '../kernel/resource.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
 import { age, aRequest } from '../testing/kernel-fixture.ts';
@@ -23,20 +25,35 @@ import {
 } from '../testing/lease-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
 import { createLeasesTogether } from './acquiring-all.ts';
-import type { AcquireAllAnswer, AcquireAllInput, CallerLife, GrantedLease } from './lease-types.ts';
+import type {
+  AcquireAllAnswer,
+  AcquireAllInput,
+  CallerLife,
+  GrantedLease,
+  LeasesTogether,
+} from './lease-types.ts';
 
 const NAMESPACE = 'accounts';
 
 type Change = Partial<Omit<AcquireAllInput, 'scopes'>>;
 
+/** Of each controller. */
+const servicesOf = new WeakMap<Leases['store'], LeasesTogether>();
+
+function serviceOf({ store }: Leases): LeasesTogether {
+  const service = servicesOf.get(store) ?? createLeasesTogether({ store });
+  servicesOf.set(store, service);
+  return service;
+}
+
 /** Asks for the leases with these names, for a minute, without waiting, unless `change` says otherwise. */
 function acquireAll(
-  { store }: Leases,
+  at: Leases,
   names: readonly string[],
   change: Change = {},
   life: CallerLife = ALIVE,
 ): Promise<AcquireAllAnswer> {
-  return createLeasesTogether({ store }).acquireAll(
+  return serviceOf(at).acquireAll(
     {
       scopes: names.map((name) => ({ namespace: NAMESPACE, name })),
       ttlMs: 60_000,
@@ -97,6 +114,10 @@ const INSERT_B = `
     ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
   values ('lease', 'accounts', 'b', gen_random_uuid(), lease_next_token(0), 'bob', 'token-b',
     60000, 1000, 2000, 3000, clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '1 minute')`;
+
+/** What only a read of what stands in the way has in its text, and what only an attempt for several leases has. */
+const A_LOOK = 'as \\"poolKind\\"';
+const AN_ATTEMPT = 'as \\"isAll\\"';
 
 /** The sessions that wait for a lock. */
 async function blocked({ store }: Leases): Promise<number[]> {
@@ -412,6 +433,30 @@ describe('waiting for several leases', () => {
     await inLines(at, ['a', 'b', 'c'], { holder: 'mover', idempotencyKey });
 
     expect(await numbers()).toEqual(before);
+  });
+
+  test('many that are told that one lease may be free look together, and do not try while another is held', async () => {
+    const at = await openLeases();
+    const hot = { face: 'lease', namespace: NAMESPACE, name: 'hot' } as const;
+    await one(at, 'hot');
+    await one(at, 'b');
+    const holders = Array.from({ length: 12 }, (_, place) => `mover${String(place)}`);
+    await Promise.all(holders.map((holder) => inLines(at, ['hot', 'b'], { holder }, aCaller())));
+    const sent = vi.spyOn(pg.Client.prototype, 'query');
+    onTestFinished(() => sent.mockRestore());
+    const sentWith = (part: string): string[] =>
+      sent.mock.calls.map((call) => JSON.stringify(call)).filter((text) => text.includes(part));
+    const hinted = new Promise<void>((resolve) => {
+      onTestFinished(at.store.hints.on(leaseTopic(hot), resolve));
+    });
+
+    await acquire(at, { ...hot, holder: 'late', waitMs: 50 });
+    await hinted;
+    sent.mockClear();
+    const isReadOfMany = (text: string): boolean => text.split('hot').length > holders.length / 2;
+    await waitUntil(() => sentWith(A_LOOK).some(isReadOfMany), { what: 'one read for many' });
+
+    expect(sentWith(AN_ATTEMPT)).toEqual([]);
   });
 
   test('a grant that is not confirmed ends for all of them', async () => {

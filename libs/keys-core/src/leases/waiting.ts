@@ -47,8 +47,8 @@ const TICK_MS = 50;
 const PROLONG_EVERY_MS = 100;
 /** For how long giving up is retried. */
 const GIVE_UP_MS_MAX = 10_000;
-/** How many callers may wait at one controller. */
-const WAITERS_MAX = 20_000;
+/** How many places in line may be kept at one controller: one for each lease that a caller waits for. */
+const PLACES_MAX = 20_000;
 const TICKETS_PER_STATEMENT_MAX = 1_000;
 const JOINS_PER_STATEMENT_MAX = 200;
 const LEAVES_PER_STATEMENT_MAX = 200;
@@ -130,7 +130,7 @@ class Room implements WaitingRoom {
   #isTicking = false;
   #isProlonging = false;
   #prolongAtMs = 0;
-  #waiterCount = 0;
+  #placeCount = 0;
 
   constructor(store: KernelStore) {
     this.#store = store;
@@ -170,7 +170,9 @@ class Room implements WaitingRoom {
   }
 
   async wait(wait: Wait): Promise<WaitOutcome> {
-    if (this.#waiterCount >= WAITERS_MAX) throw new LeaseError('request.rate_limited');
+    if (this.#placeCount + placesOf(wait).length > PLACES_MAX) {
+      throw new LeaseError('request.rate_limited');
+    }
     // Before the ticket is taken: a hint that comes meanwhile must not be missed.
     const line = this.#open(wait);
     try {
@@ -265,16 +267,19 @@ class Room implements WaitingRoom {
     if (open === undefined) {
       const { hints, clock } = this.#store;
       const line = new Line(() => clock.nowMs());
-      const closings = placesOf(wait).flatMap((place) => [
-        hints.on(leaseTopic(place), () => line.hint()),
+      const places = placesOf(wait);
+      // One that is free is seldom all that several wait for: a read shows it, and an attempt would lock rows.
+      const mayBeFree = (): void => (places.length > 1 ? line.look() : line.hint());
+      const closings = places.flatMap((place) => [
+        hints.on(leaseTopic(place), mayBeFree),
         hints.on(othersTurnTopic(place), () => line.lookLater()),
-        hints.on(poolTopic(place), () => line.hint()),
+        hints.on(poolTopic(place), mayBeFree),
       ]);
       open = { line, closeHints: () => closings.forEach((close) => close()), userCount: 0 };
       this.#lines.set(key, open);
     }
     open.userCount += 1;
-    this.#waiterCount += 1;
+    this.#placeCount += placesOf(wait).length;
     return open.line;
   }
 
@@ -283,7 +288,7 @@ class Room implements WaitingRoom {
     const open = this.#lines.get(key);
     if (open === undefined) return;
     open.userCount -= 1;
-    this.#waiterCount -= 1;
+    this.#placeCount -= placesOf(wait).length;
     if (open.userCount > 0) return;
     open.closeHints();
     this.#lines.delete(key);
