@@ -204,6 +204,44 @@ describe('waking', () => {
     ]);
   });
 
+  test('a WebSocket whose client leaves is not held any more, and what one sends meanwhile arrives', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign();
+    let ready = (): void => undefined;
+    stage.controller.answerRoute = (input) =>
+      new Promise((resolve) => {
+        ready = () => resolve(stage.controller.routeTo(input));
+      });
+    const head =
+      `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+    const open = (): net.Socket => {
+      const socket = net.connect({ port: stage.port, host: '127.0.0.1', allowHalfOpen: true });
+      onTestFinished(() => void socket.destroy());
+      socket.write(head);
+      return socket;
+    };
+    const held = (count: number): Promise<unknown> =>
+      waitUntil(async () => (await metric(stage, 'leasehold_gateway_held')) === count);
+    const leaving = open();
+    await held(1);
+    leaving.end();
+    await held(0);
+
+    const early = open();
+    let said = '';
+    early.on('data', (piece: Buffer) => (said += piece.toString('latin1')));
+    await held(1);
+    // "early", as a client's frame with a mask of zeros.
+    early.write(Buffer.from([0x81, 0x85, 0, 0, 0, 0, ...Buffer.from('early')]));
+    early.write(Buffer.from([0x89, 0x80, 0, 0, 0, 0]));
+    ready();
+    await waitUntil(() => said.includes('one:early'));
+    expect(said).toMatch(/^HTTP\/1\.1 101/u);
+  });
+
   test('a start that fails is answered with a code, and nothing of the program', async () => {
     const stage = await openGatewayStage();
     const token = await stage.controller.sign({ start: 'abc' });

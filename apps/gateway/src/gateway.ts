@@ -59,6 +59,8 @@ const REQUESTS_PER_SOCKET_MAX = 16;
 const STRANGERS_PER_ADDRESS_MAX = 256;
 /** What a request with a body keeps in memory while it is held, beyond its head: what Node and the system read ahead. */
 const HELD_BODY_BYTES = 131_072;
+/** What is read of a WebSocket while it is held: its client may send before it is answered, and rarely does. */
+const HELD_HEAD_BYTES = 16_384;
 /** A gateway that was not answered for longer is not ready. */
 const SYNC_AGE_MS_MAX = 5_000;
 /** Between two tries to connect to a backend that its controller takes for alive. */
@@ -93,7 +95,8 @@ interface Arrived {
   readonly request: IncomingMessage;
   readonly requestId: string;
   readonly to: ServerResponse | Socket;
-  readonly head: Buffer;
+  /** What a WebSocket's client has sent up to now. */
+  head: Buffer;
   readonly beganAtMs: number;
   /** As they came: what is passed on is made of them, with each try again. */
   readonly headers: IncomingHttpHeaders;
@@ -383,13 +386,15 @@ class GatewayService implements Gateway {
     });
   }
 
-  async #route({ request, to, beganAtMs }: Arrived, wanted: Wanted): Promise<ActiveRoute> {
+  async #route(arrived: Arrived, wanted: Wanted): Promise<ActiveRoute> {
+    const { request, to, beganAtMs } = arrived;
     const current = this.#routes.current(wanted);
     if (current !== undefined) return current;
     const gone = new AbortController();
     const onClose = (): void => gone.abort(new ClientGone());
     to.once('close', onClose);
     if (to.destroyed) onClose();
+    const unread = to instanceof net.Socket ? readWhileHeld(arrived, to) : undefined;
     try {
       // A WebSocket that is held would not be open for long: it is refused when the gateway stops.
       const signal =
@@ -401,6 +406,7 @@ class GatewayService implements Gateway {
       this.#metrics.heldFor(this.#deps.clock.nowMs() - beganAtMs);
       return active;
     } finally {
+      unread?.();
       to.off('close', onClose);
     }
   }
@@ -510,6 +516,23 @@ class GatewayService implements Gateway {
   }
 }
 
+/** Only of a socket that is read it is noticed that its client has left. @returns ends that. */
+function readWhileHeld(arrived: Arrived, socket: Socket): () => void {
+  const onData = (piece: Buffer): void => {
+    arrived.head = Buffer.concat([arrived.head, piece]);
+    if (arrived.head.length >= HELD_HEAD_BYTES) socket.pause();
+  };
+  const onEnd = (): void => void socket.destroy();
+  socket.on('data', onData);
+  socket.once('end', onEnd);
+  if (arrived.head.length < HELD_HEAD_BYTES) socket.resume();
+  return () => {
+    socket.pause();
+    socket.off('data', onData);
+    socket.off('end', onEnd);
+  };
+}
+
 /** Nobody waits for an answer. */
 class ClientGone extends Error {
   override readonly name = 'ClientGone';
@@ -536,6 +559,7 @@ function heldBytesOf(request: IncomingMessage): number {
     (sum, text) => sum + text.length,
     request.url?.length ?? 0,
   );
+  if (request.headers.upgrade !== undefined) return head + HELD_HEAD_BYTES;
   return head + (hasBody(request) ? HELD_BODY_BYTES : 0);
 }
 

@@ -203,6 +203,16 @@ describe('renewal', () => {
     ).toBeGreaterThan(1);
   });
 
+  test('is requested for a new backend without a question to the warden, which does not have it yet', async () => {
+    await stage.start();
+    warden.alive = () => new Promise(() => undefined);
+
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+
+    expect(controller.renewals).toHaveLength(1);
+  });
+
   test('is not requested for a backend that the warden does not report as alive', async () => {
     await stage.start();
     controller.send(controller.spawnAt(clock.nowMs()));

@@ -447,7 +447,8 @@ export class KeyRenewals {
   ): Promise<{ asked: ReadonlySet<BackendRun>; results: readonly RenewResult[] }> {
     const { link, droneId, nowMs } = this.#options;
     const warden = this.#options.warden();
-    const aliveIds = new Set(await warden.alive());
+    // One that the warden does not have yet is not among those: its first renewal need not wait for the answer.
+    const aliveIds = new Set(runs.some((run) => run.isLaunched) ? await warden.alive() : []);
     const asked = new Set(runs.filter((run) => run.isWorthRenewing(aliveIds)));
     if (asked.size === 0) return { asked, results: [] };
     const identities = [...asked].map(({ identity }) => identity);

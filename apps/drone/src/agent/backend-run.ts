@@ -189,9 +189,14 @@ export class BackendRun {
     return { backendId, pid: this.#pid, isContainer: program.kind === 'container' };
   }
 
+  /** Whether the warden is asked if it is alive, before its key is renewed. */
+  get isLaunched(): boolean {
+    return this.#stage === 'running';
+  }
+
   /** Whether its key must be renewed, given which backends the warden says are alive. */
   isWorthRenewing(aliveIds: ReadonlySet<string>): boolean {
-    return this.#stage !== 'running' || aliveIds.has(this.identity.backendId);
+    return !this.isLaunched || aliveIds.has(this.identity.backendId);
   }
 
   /** When the warden is asked about it, and when the warden is killed if no answer came. */

@@ -105,6 +105,24 @@ describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type
   });
 });
 
+test('a backend that listens soon after its start is ready long before the interval has passed', async () => {
+  const { port } = await listener(LISTEN).then(async (first) => {
+    first.child.kill('SIGKILL');
+    await once(first.child, 'exit');
+    return first;
+  });
+  let pid = 0;
+  const ready = untilReady({
+    readiness: { type: 'tcp', timeoutMs: 3_600_000, intervalMs: 3_600_000 },
+    port: () => ({ host: '127.0.0.1', port, pid, inside: null }),
+    isWanted: () => true,
+  });
+
+  ({ pid } = await listener(LISTEN, { port }));
+
+  expect(await ready).toBe('ready');
+});
+
 test('a backend that was ready is noticed when a stranger has taken its port', async () => {
   const own = await listener(LISTEN);
   const port = (): { host: string; port: number; pid: number; inside: null } => ({

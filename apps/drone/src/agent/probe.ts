@@ -43,10 +43,13 @@ export function probedOf(
 /** `stranger`: another process listens on its port, so that nobody may be sent there. */
 type ProbeEnd = 'ready' | 'unwanted' | 'stranger';
 
+/** The pause after the first try; each further one is twice as long, up to the configured interval. */
+const TRY_FIRST_MS = 5;
+
 /** Resolves when the backend answers, and it is the backend that does. */
 export async function untilReady(probed: Probed): Promise<ProbeEnd> {
   const { readiness, port, isWanted } = probed;
-  while (isWanted()) {
+  for (let pauseMs = TRY_FIRST_MS; isWanted(); pauseMs *= 2) {
     const { host, port: number } = port();
     if (await isAnswering(readiness, host, number)) {
       const owner = ownerOf(port());
@@ -54,7 +57,7 @@ export async function untilReady(probed: Probed): Promise<ProbeEnd> {
       // Its socket may have been closed between the two looks.
       if (owner !== 'nobody' || readiness.type === 'none') break;
     }
-    await pause(readiness.intervalMs);
+    await pause(Math.min(pauseMs, readiness.intervalMs));
   }
   return isWanted() ? 'ready' : 'unwanted';
 }

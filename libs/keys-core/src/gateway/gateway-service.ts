@@ -47,7 +47,7 @@ import {
   replaceKey,
   type Signing,
 } from './sql/gateway-records.ts';
-import { readProgram, recordUses } from './sql/gateway-routes.ts';
+import { recordUses } from './sql/gateway-routes.ts';
 
 /** A key as callers name it. */
 type NamedKey = NonNullable<ConnectInput['key']>;
@@ -300,7 +300,7 @@ async function routeOf(
     // To ask for a route is to use it.
     const [used] = await touchBackends(store.vital, [{ leaseId: ready.leaseId, usedAgoMs: 0 }]);
     if (used?.state === 'usable') {
-      return { spawned, route: await routeTo(store.vital, ready, used) };
+      return { spawned, route: routeTo(ready, used) };
     }
   }
   throw lost;
@@ -340,12 +340,11 @@ async function connected(
   return found;
 }
 
-async function routeTo(
-  vital: Store['vital'],
-  { key, leaseId, fencingToken, backendId, address }: ConnectResult,
+function routeTo(
+  { key, leaseId, fencingToken, address }: ConnectResult,
   used: UsableBackend,
-): Promise<GatewayRoute> {
-  const program = (await readProgram(vital, backendId)) ?? '';
+): GatewayRoute {
+  const { program } = used;
   const validMs = validForMs(used);
   return { key, leaseId, fencingToken, program, address: address ?? '', validForMs: validMs };
 }

@@ -1,16 +1,6 @@
-/** What is run for a route, and who uses it. */
+/** Who uses the backends of routes. */
 import type { GatewayUse } from '../../kernel/gateway.ts';
 import { arrayText, fragment, type Sql } from '../../postgres/sql.ts';
-
-/** The program of a backend; undefined when no backend has this id. Index: the primary key. */
-export async function readProgram(
-  sql: Sql<'vital'>,
-  backendId: string,
-): Promise<string | undefined> {
-  const rows = await sql.$queryRaw<{ program: string }[]>`
-    select b.program from backend b where b.id = ${backendId}`;
-  return rows[0]?.program;
-}
 
 /** A gateway as it reports. */
 interface ReportingGateway {

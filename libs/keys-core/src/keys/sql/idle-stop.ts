@@ -38,6 +38,7 @@ export type UsedBackend =
       readonly state: 'usable';
       readonly leaseId: string;
       readonly backendId: string;
+      readonly program: string;
       /** Until its grant expires unless it is renewed, in milliseconds. */
       readonly remainingMs: number;
       readonly ladder: Ladder;
@@ -56,6 +57,7 @@ interface UsedRow {
   readonly leaseId: string;
   readonly isUsable: boolean | null;
   readonly backendId: string;
+  readonly program: string;
   readonly remainingMs: number;
   readonly renewAfterMs: number;
   readonly softAfterMs: number;
@@ -110,7 +112,7 @@ export async function touchBackends(
       where b.id = j.id and j.is_usable and j.used_at is distinct from j.last_used_at
     )
     select
-      u.lease_id::text as "leaseId", b.id as "backendId",
+      u.lease_id::text as "leaseId", b.id as "backendId", b.program,
       -- What was locked is newer than what this statement reads.
       coalesce(j.is_usable, b.status_rank < ${STOPPING})
         and l.renewable and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
@@ -133,10 +135,11 @@ export async function touchBackends(
 
 function usedOf(leaseId: string, row: UsedRow | undefined): UsedBackend {
   if (row?.isUsable !== true) return { state: 'ended', leaseId };
-  const { backendId, remainingMs, idleRemainingMs, asOf } = row;
+  const { backendId, program, remainingMs, idleRemainingMs, asOf } = row;
   const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = row;
   const ladder = { renewAfterMs, softAfterMs, hardAfterMs, ttlMs };
-  return { state: 'usable', leaseId, backendId, remainingMs, ladder, idleRemainingMs, asOf };
+  const used = { leaseId, backendId, program, remainingMs, ladder, idleRemainingMs, asOf };
+  return { state: 'usable', ...used };
 }
 
 /** Whether somebody has asked for a stop of the backend with this id. */
