@@ -108,5 +108,5 @@ export {
   type StalePage,
 } from './sql/reap.ts';
 export type { ReleaseRequest } from './sql/release.ts';
-export { abandon, revoke, type RevokedGrant, type RevokeRequest } from './sql/revoke.ts';
+export { abandon, revoke, type RevokeRequest } from './sql/revoke.ts';
 export { changeRenewable, downgradeHeld, renewHeld, updateHeld } from './renewing.ts';

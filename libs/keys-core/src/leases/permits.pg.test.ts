@@ -151,6 +151,30 @@ describe('the number of permits', () => {
     expect(await setting).toMatchObject({ code: 'lease.permits_differ' });
   });
 
+  test('is shown to those who look for the name, and who waits is shown with who holds a permit', async () => {
+    const on = await openOperatedLeases();
+    await on.operations.declare(declaring({ perKey: 1, total: 5 }), SERVICE);
+    await acquired(on, { mode: 'permit', holder: 'one', name: 'searched' });
+    await acquired(on, { mode: 'shared', holder: 'reader', namespace: 'document', name: 'sea' });
+    await inLine(on, 'waiting', { mode: 'permit', name: 'searched' });
+    const holders = async (filter: { contains?: string; prefix?: string; name?: string }) => {
+      const { items } = await on.operations.list({ limit: 10, ...filter }, OPERATOR);
+      return items.map(({ holder }) => holder).sort();
+    };
+
+    const { items: waiters } = await on.operations.contention({ limit: 10 }, OPERATOR);
+
+    expect(await holders({ contains: 'arch' })).toEqual(['one']);
+    // As it is once the names are filled: then an index of them finds the rare ones.
+    await on.store.general
+      .$queryRaw`update search_mark set walked_at = clock_timestamp() returning 1`;
+    expect(await holders({ contains: 'arch' })).toEqual(['one']);
+    expect(await holders({ contains: 'sea' })).toEqual(['one', 'reader']);
+    expect(await holders({ prefix: 'sea' })).toEqual(['one', 'reader']);
+    expect(await holders({ name: 'searched' })).toEqual(['one']);
+    expect(waiters).toMatchObject([{ waiter: 'waiting', holder: 'one' }]);
+  });
+
   test('is shown with who holds permits: a list has each holder, and a lease all of them', async () => {
     const on = await openOperatedLeases();
     await on.operations.declare(declaring({ perKey: 2, total: 5 }), SERVICE);

@@ -1,11 +1,5 @@
 import { traceField } from '@leasehold/service-kit/tracing';
-import {
-  abandon,
-  releaseAlone,
-  revoke,
-  type RevokedGrant,
-  type RevokeRequest,
-} from '../../grants/index.ts';
+import { abandon, releaseAlone, revoke, type RevokeRequest } from '../../grants/index.ts';
 import { LeaseError } from '../../kernel/errors.ts';
 import {
   type BackendStatus,
@@ -78,7 +72,7 @@ async function abandonOrGone(tx: Sql<'general'>, request: RevokeRequest): Promis
   };
 }
 
-function keyOf({ namespace, name }: RevokedGrant): Resource {
+function keyOf({ namespace, name }: Named): Resource {
   return { face: 'key', namespace, name };
 }
 

@@ -1,7 +1,7 @@
 import { LIMITS } from '../../kernel/limits.ts';
 import type { Face } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
-import { fragment, type Sql } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import type { ContentionView, FailingCallback } from '../lease-types.ts';
 
 /** A waiter, and the holder that it waits for. Instants are epoch milliseconds of the database. */
@@ -12,9 +12,9 @@ export interface WaiterRow extends Omit<ContentionView, 'since' | 'heldSince' | 
 }
 
 /**
- * Who waits for whom, the longest wait first. Lapsed tickets are not shown: their waiters
+ * Who waits for whom, the longest wait first; of several holders of one lease, the one whose grant expires first. Lapsed tickets are not shown: their waiters
  * died. Places are counted among all who wait, before the page is cut. Index: `lease_pkey` for the
- * holders; the tickets, few beside leases, are read whole.
+ * holders, whose slots are beside their scope or before all names of the namespace; the tickets, few beside leases, are read whole.
  */
 export async function readContention(
   sql: Sql<'reads'>,
@@ -48,10 +48,27 @@ export async function readContention(
       order by w.id
       limit ${which.limit}
     ) w
-    left join lease l
-      on l.face = w.face and l.namespace = w.namespace and l.name = w.name
-      and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+    left join lateral (
+      select h.holder, h.granted_at, h.expires_at
+      from (${holderOf(fragment`l.name = w.name`)}
+        union all ${holderOf(fragment`l.name > w.name || chr(31) and l.name < w.name || ' '`)}
+        union all ${holderOf(fragment`l.name > chr(31) ${C} and l.name < ' ' ${C} and l.pool = w.name`)}
+      ) h
+      order by h.expires_at
+      limit 1
+    ) l on true
     order by w.id`;
+}
+
+/** Who holds the lease that a waiter `w` waits for, among the rows with such names. */
+function holderOf(names: Fragment): Fragment {
+  return fragment`(
+    select l.holder, l.granted_at, l.expires_at from lease l
+    where l.face = w.face and l.namespace = w.namespace and ${names}
+      and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+    order by l.expires_at
+    limit 1
+  )`;
 }
 
 /** How many wait, by face; a face without waiters has no entry. Reads all tickets: few beside leases. */

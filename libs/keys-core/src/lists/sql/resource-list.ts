@@ -64,6 +64,9 @@ interface ResourceColumns {
   readonly narrow?: (cut: Fragment) => Fragment;
 }
 
+/** The name of a row as people know it: that of a slot in a pool is the pool's. */
+const SCOPE = fragment`coalesce(l.pool, l.name)`;
+
 /** How many rows are read before all are scanned: this takes some milliseconds. */
 const NEAR_ROWS_MAX = 2_000;
 /** How many are read for a part of a name that many names have: this takes some 100 ms. */
@@ -174,7 +177,7 @@ function othersOf(filter: ResourceFilter): Fragment {
   if (phase !== undefined) conditions.push(PHASE_CONDITIONS[phase]);
   if (endedWithinMs !== undefined) conditions.push(endedWithin(endedWithinMs));
   if (contains !== undefined) {
-    conditions.push(containsText(contains, fragment`l.namespace`, fragment`l.name`));
+    conditions.push(containsText(contains, fragment`l.namespace`, SCOPE));
   }
   if (leaseId !== undefined) conditions.push(fragment`l.lease_id = ${leaseId}::uuid`);
   if (droneId !== undefined) {
@@ -196,11 +199,14 @@ async function rareNames(
 ): Promise<Fragment | undefined> {
   if (contains === undefined || leaseId !== undefined || droneId !== undefined) return undefined;
   if (!(await isRareName(sql, contains))) return undefined;
+  const rowsNamed = (names: Fragment): Fragment => fragment`
+    select l.* from lease l
+    where l.face = ${face} ${C} and l.namespace = k.namespace and ${names}`;
   return fragment`(${namesWith(contains, face)}) k
     cross join lateral (
-      select l.* from lease l
-      where l.face = ${face} ${C} and l.namespace = k.namespace and l.name = k.name
-      limit 1
+      (${rowsNamed(fragment`l.name = k.name`)} limit 1)
+      union all (${rowsNamed(fragment`l.name > k.name || chr(31) and l.name < k.name || ' '`)})
+      union all (${rowsNamed(fragment`l.name > chr(31) ${C} and l.name < ' ' ${C} and l.pool = k.name`)})
     ) l`;
 }
 
@@ -209,13 +215,18 @@ function nameConditionOf(name: string | undefined, prefix: string | undefined): 
   if (name !== undefined) {
     conditions.push(fragment`(l.name = ${name} ${C} or l.pool = ${name} ${C})`);
   }
-  if (prefix !== undefined) conditions.push(fragment`starts_with(l.name, ${prefix})`);
+  if (prefix !== undefined) conditions.push(fragment`starts_with(${SCOPE}, ${prefix})`);
   return joinFragments(conditions, ' and ');
 }
 
-/** The same by the primary key: between a name and the same with a space are only the slots of its pool. */
+/**
+ * The same by the primary key: between a name and the same with a space are only the slots of its pool. Slots of
+ * a whole namespace are elsewhere, and are not found so.
+ */
 function nameRangeOf(name: string | undefined, prefix: string | undefined): Fragment {
-  if (name === undefined) return nameConditionOf(name, prefix);
+  if (name === undefined) {
+    return prefix === undefined ? fragment`true` : fragment`starts_with(l.name, ${prefix})`;
+  }
   return fragment`l.name >= ${name} ${C} and l.name < ${`${name} `} ${C} and ${nameConditionOf(name, prefix)}`;
 }
 
