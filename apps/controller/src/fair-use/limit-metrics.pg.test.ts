@@ -24,13 +24,13 @@ test('refusals are counted by limit and role, and the share of a limit that is u
 test('a caller that waits for several leases needs room for each of them', async () => {
   const on = await startTestController();
   const { secret } = await on.token('client', { limits: { waiters: 1 } });
-  const { namespace, key: _key, ...rest } = wanted({ key: 'held' });
+  const { namespace, ttlMs, holder, localTimeMs } = wanted();
   await acquireLease(on, secret, { key: 'held' });
   const scopes = ['held', 'free'].map((key) => ({ namespace, key }));
 
   const refused = await mutate(on, 'leases.acquireAll', {
     secret,
-    input: { ...rest, scopes, waitMs: 60_000 },
+    input: { scopes, ttlMs, holder, localTimeMs, waitMs: 60_000 },
   });
 
   expect(refused).toBe('quota.exceeded');
