@@ -32,7 +32,7 @@ import { headersForBackend, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
 import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
 import { redirect, redirectFor } from './redirects.ts';
-import { Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
+import { answerClientError, Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import {
   assertPlainHead,
@@ -581,22 +581,6 @@ function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | un
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'gateway.too_slow';
   const isRead = code.startsWith('HPE_') && code !== 'HPE_INVALID_EOF_STATE';
   return isRead ? 'gateway.bad_request' : undefined;
-}
-
-function answerClientError({ code }: NodeJS.ErrnoException, socket: Duplex): void {
-  if (!socket.writable || code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const status =
-    code === 'HPE_HEADER_OVERFLOW'
-      ? '431 Request Header Fields Too Large'
-      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? '408 Request Timeout'
-        : '400 Bad Request';
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () =>
-    socket.destroy(),
-  );
 }
 
 async function listenOn(server: Server, { host, port }: Listen): Promise<void> {
