@@ -186,13 +186,19 @@ function valueOf(name: string, schema: Schema): unknown {
     return Object.fromEntries(fields.map(([field, inner]) => [field, valueOf(field, inner)]));
   }
   if (type === 'array') return LISTS[name] ?? [valueOf(name, items ?? {})];
-  const taken =
-    anyOf?.find((one) => one.type === 'array') ??
-    anyOf?.find(isAnyText) ??
-    anyOf?.find((one) => one.type === 'integer');
+  const taken = anyOf === undefined ? undefined : choiceOf(anyOf);
   if (taken !== undefined) return valueOf(name, taken);
   const isNamed = name in VALUES && schema.enum?.includes(VALUES[name]) !== false;
   return isNamed ? VALUES[name] : scalarOf(schema);
+}
+
+/** Of several types, the one of which most can be wrong. */
+function choiceOf(anyOf: readonly Schema[]): Schema | undefined {
+  return (
+    anyOf.find(({ type }) => type === 'array') ??
+    anyOf.find(isAnyText) ??
+    anyOf.find(({ type }) => type === 'integer')
+  );
 }
 
 function scalarOf({ type, format, minimum = 1, ...schema }: Schema): unknown {

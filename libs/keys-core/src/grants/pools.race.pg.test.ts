@@ -178,8 +178,9 @@ describe(`random workers on pools through ${String(CONTROLLERS)} controllers, se
     const kernel = await openKernel();
 
     const grants = await raceFor(kernel, (draw) => ({
-      name: ['a', 'b'][draw(2)] ?? 'a',
-      mode: draw(3) === 0 ? undefined : 'shared',
+      // Enough of them that each is free now and then, and some workers meet at each.
+      name: `n${String(draw(6))}`,
+      mode: draw(2) === 0 ? undefined : 'shared',
     }));
 
     const ofBoth = grants.filter((grant) =>
