@@ -97,7 +97,8 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
     const requests = call.inLine(call.requests[0].idempotencyKey ?? store.ids.uuid());
     const [{ idempotencyKey, ...own }, ...others] = requests;
     invariant(idempotencyKey !== undefined, 'a place in line has a key');
-    const queued = requests.map((one) => ({ ...one, isQueued: true })) as unknown as GrantRequests;
+    const inLine = (one: GrantRequest): GrantRequest => ({ ...one, isQueued: true });
+    const queued: GrantRequests = [inLine(requests[0]), ...requests.slice(1).map(inLine)];
     const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
     let grants: readonly Grant[] = [];
     const stopWaiting = life.startWaiting?.();
@@ -414,10 +415,12 @@ function requestsWith(
 
 function withIds(requests: readonly Omit<GrantRequest, 'leaseId'>[], first: string): GrantRequests {
   const ids = leaseIdsFrom(first, requests.length);
-  return requests.map((one, place) => ({
-    ...one,
-    leaseId: ids[place],
-  })) as unknown as GrantRequests;
+  const [one, ...others] = requests.map((request, place) => ({
+    ...request,
+    leaseId: ids[place] ?? first,
+  }));
+  invariant(one !== undefined, 'a request names a lease');
+  return [one, ...others];
 }
 
 /** A request with an idempotency key and the fingerprint that is recorded with it. */

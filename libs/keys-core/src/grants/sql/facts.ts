@@ -117,23 +117,33 @@ function grantEvents(more: Fragment): Fragment {
 
 /** Those, and what becomes of the ticket and the idempotency key of its request. */
 export function grantFacts(more: Fragment): Fragment {
+  return fragment`${grantEvents(more)}, ${requestsEnded()}`;
+}
+
+/**
+ * What becomes of the tickets and the idempotency keys of what was granted, from the rows of the statement's `granted`
+ * and `wanted`. `leaseCount` is how many leases each request is for, if it is for several.
+ */
+export function requestsEnded(leaseCount?: number): Fragment {
+  const [column, value] =
+    leaseCount === undefined
+      ? [NO_FRAGMENT, NO_FRAGMENT]
+      : [fragment`, lease_count`, fragment`, ${leaseCount}::smallint`];
   return fragment`
-    ${grantEvents(more)},
     -- Taken from what was granted: a statement that deleted its ticket whatever came of it would eat
     -- the tickets of the refused. By its id, not by its place: one that was prolonged since the
     -- statement's snapshot is not found there, and would hold up the line until it lapsed.
-    used as (
+    left_line as (
       delete from lease_waiter t
       where t.ticket_id = any(array(select g.lease_id from granted g))
     ),
     request as (
-      insert into lease_request (id, lease_id, face, fingerprint)
-      select w.request_id, g.lease_id, w.face, w.fingerprint
+      insert into lease_request (id, lease_id, face, fingerprint${column})
+      select w.request_id, g.lease_id, w.face, w.fingerprint${value}
       from granted g
       join wanted w on w.lease_id = g.lease_id
       where w.request_id is not null and not w.is_queued
       -- As whatever writes many records: two in different orders could wait for each other.
       order by w.request_id
-    )
-  `;
+    )`;
 }

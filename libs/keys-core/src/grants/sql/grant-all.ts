@@ -2,14 +2,16 @@
 import type { GrantRequest } from '../../kernel/lease.ts';
 import { isTakable } from '../../postgres/clock/expiry.ts';
 import { fragment, isFound, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
-import { GRANT_EVENTS } from './facts.ts';
+import { GRANT_EVENTS, requestsEnded } from './facts.ts';
 import type { GrantOptions } from './grant.ts';
 import {
+  ENDED_AT,
   type Granted,
   grantedColumns,
   type GrantedRow,
   grantsOf,
   IS_USED,
+  lockedTickets,
   wantedRows,
 } from './grant-rows.ts';
 import { upsertGrants } from './upsert-grants.ts';
@@ -41,23 +43,7 @@ export async function grantAll(
   const count = requests.length;
   const rows = await sql.$queryRaw<GrantedRow[]>`
     with wanted as materialized (${wantedRows(requests, mark)}),
-    ticket as materialized (
-      select t.*
-      from (
-        select w.face, w.namespace, w.name, w.lease_id from wanted w where w.is_queued order by w.lease_id
-      ) w
-      cross join lateral (
-        select t.ticket_id, t.id
-        from lease_waiter t
-        where t.ticket_id = w.lease_id
-          and t.face = w.face and t.namespace = w.namespace and t.name = w.name
-          and not exists (
-            select from lease_event e
-            where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
-          )
-        for update of t ${skip}
-      ) t
-    ),
+    ${lockedTickets(skip, fragment`order by w.lease_id`)},
     entitled as materialized (
       select w.*
       from wanted w
@@ -79,10 +65,7 @@ export async function grantAll(
       ) w
       cross join lateral (
         select l.lease_id,
-          case
-            when l.released_at is not null then l.released_at
-            when l.end_reason is null or l.end_reason = 'expired' then l.expires_at
-          end as ended_at
+          ${ENDED_AT} as ended_at
         from lease l
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
           and ${isTakable(belief)}
@@ -107,18 +90,7 @@ export async function grantAll(
     ),
     ${upsertGrants(isTakable(belief))},
     ${GRANT_EVENTS},
-    -- By their ids: see what grantFacts takes.
-    used as (
-      delete from lease_waiter t
-      where t.ticket_id = any(array(select g.lease_id from granted g))
-    ),
-    request as (
-      insert into lease_request (id, lease_id, face, fingerprint, lease_count)
-      select w.request_id, g.lease_id, w.face, w.fingerprint, ${count}::smallint
-      from granted g
-      join wanted w on w.lease_id = g.lease_id
-      where w.request_id is not null and not w.is_queued
-    )
+    ${requestsEnded(count)}
     select ${grantedColumns(fragment`t.ended_at`)},
       -- Some without the others is a division by zero.
       1 / ((select count(*) from granted) = ${count})::int as "isAll"

@@ -2,7 +2,15 @@
 import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
 import type { EndReason, Grant, GrantRequest } from '../../kernel/lease.ts';
 import { type GrantGuard, isHeldOff, LOG_PLACE } from '../../postgres/clock/expiry.ts';
-import { arrayText, C, type Fragment, fragment, isFound, textArray } from '../../postgres/sql.ts';
+import {
+  arrayText,
+  C,
+  type Fragment,
+  fragment,
+  isFound,
+  NO_FRAGMENT,
+  textArray,
+} from '../../postgres/sql.ts';
 import { laterToken, type LogPlace, type Seen } from '../../postgres/witness/witness-stamp.ts';
 
 /** The requests as rows; none while a restored database grants nothing, from its first moment on. */
@@ -52,6 +60,38 @@ export const IS_AWAITED = isFound(fragment`
 /** Whether the idempotency key of a request `w` has been used: then it is answered from its record. */
 export const IS_USED = isFound(fragment`
   select true from lease_request q where q.id = w.request_id`);
+
+/**
+ * The tickets of the statement's `wanted` whose turn it may be, locked, as its `ticket`. A grant that became of a ticket
+ * before is no turn of it: a replay that joins the line late must not be granted what it has held and released.
+ */
+export function lockedTickets(skip: Fragment, order = NO_FRAGMENT): Fragment {
+  return fragment`
+    ticket as materialized (
+      select t.*
+      from (
+        select w.face, w.namespace, w.name, w.lease_id from wanted w where w.is_queued ${order}
+      ) w
+      cross join lateral (
+        select t.ticket_id, t.id
+        from lease_waiter t
+        where t.ticket_id = w.lease_id
+          and t.face = w.face and t.namespace = w.namespace and t.name = w.name
+          and not exists (
+            select from lease_event e
+            where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
+          )
+        for update of t ${skip}
+      ) t
+    )`;
+}
+
+/** When the grant of a row `l` ended. When a revocation by force was, only its event says. */
+export const ENDED_AT = fragment`
+  case
+    when l.released_at is not null then l.released_at
+    when l.end_reason is null or l.end_reason = 'expired' then l.expires_at
+  end`;
 
 /** The ladder of a new grant, until it is renewed. */
 export function firstLadder({ confirms, ladder }: GrantRequest): Ladder {

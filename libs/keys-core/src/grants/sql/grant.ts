@@ -16,12 +16,14 @@ import { andItsTurn } from './environment-line.ts';
 import { GRANT_EVENTS, grantDetail, grantFacts } from './facts.ts';
 import { andNotFrozen, andOverridden } from './freezes.ts';
 import {
+  ENDED_AT,
   type Granted,
   grantedColumns,
   type GrantedRow,
   grantsOf,
   IS_AWAITED,
   IS_USED,
+  lockedTickets,
   wantedRows,
 } from './grant-rows.ts';
 import { type HoldOff, holdOffRow } from './guard.ts';
@@ -72,23 +74,7 @@ export async function grant(
   const { belief, mark } = options.guard;
   const rows = await sql.$queryRaw<GrantedRow[]>`
     with wanted as materialized (${wantedRows(requests, mark)}),
-    -- The tickets whose turn it may be. A grant that became of a ticket before is no turn of it: a
-    -- replay that joins the line late must not be granted what it has held and released.
-    ticket as materialized (
-      select t.*
-      from (select w.face, w.namespace, w.name, w.lease_id from wanted w where w.is_queued) w
-      cross join lateral (
-        select t.ticket_id, t.id
-        from lease_waiter t
-        where t.ticket_id = w.lease_id
-          and t.face = w.face and t.namespace = w.namespace and t.name = w.name
-          and not exists (
-            select from lease_event e
-            where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
-          )
-        for update of t ${skip}
-      ) t
-    ),
+    ${lockedTickets(skip)},
     entitled as materialized (
       select w.*
       from wanted w
@@ -112,11 +98,7 @@ export async function grant(
       ) w
       cross join lateral (
         select l.lease_id,
-          -- When a revocation by force was, only its event says.
-          case
-            when l.released_at is not null then l.released_at
-            when l.end_reason is null or l.end_reason = 'expired' then l.expires_at
-          end as ended_at
+          ${ENDED_AT} as ended_at
         from lease l
         where l.face = w.face and l.namespace = w.namespace and l.name = w.name
           and ${isTakable(belief)}

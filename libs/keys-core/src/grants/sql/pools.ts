@@ -40,6 +40,7 @@ import {
   grantDetail,
   IS_CONFIRMED,
   PREVIOUS_END,
+  requestsEnded,
 } from './facts.ts';
 import {
   type Granted,
@@ -153,18 +154,7 @@ export async function grantSlots(
       order by f.step, f.fencing_token
     ),
     ${EXPIRED_CALLBACKS},
-    left_line as (
-      delete from lease_waiter t
-      where t.ticket_id = any(array(select g.lease_id from granted g))
-    ),
-    request as (
-      insert into lease_request (id, lease_id, face, fingerprint)
-      select w.request_id, g.lease_id, w.face, w.fingerprint
-      from granted g
-      join wanted w on w.lease_id = g.lease_id
-      where w.request_id is not null and not w.is_queued
-      order by w.request_id
-    )
+    ${requestsEnded()}
     select ${grantedColumns(fragment`null::timestamptz`)}
     from (
       select g.lease_id, g.fencing_token, g.granted_at, g.expires_at,
@@ -241,9 +231,9 @@ export async function readPools(
     ) l on true`;
   return new Map(
     rows.map(({ askedId, ...row }) => {
-      const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, holders } =
-        row;
-      const by = typeof row.leaseId === 'string' ? (row as unknown as LeaseRow) : undefined;
+      const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, ...others } = row;
+      const { exclusiveCount, holders, ...lease } = others;
+      const by = typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined;
       return [
         askedId,
         { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, holders, by },
