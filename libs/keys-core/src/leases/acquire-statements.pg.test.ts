@@ -3,7 +3,7 @@ import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { aCoordinator, aUseCase } from '../testing/coordinator-fixture.ts';
-import { TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
+import { hearsHints, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import { acquire, acquired, type Leases, openLeases } from '../testing/lease-fixture.ts';
 import { passingTime } from '../testing/passing-time.ts';
 
@@ -15,6 +15,7 @@ async function inStillTime(): Promise<Leases> {
   const { databaseUrl, clock } = await passingTime();
   const one = await openLeases({ databaseUrl, clock, clockWatch: TRUSTING_WATCH });
   await one.store.witness.look();
+  await hearsHints(one);
   return one;
 }
 

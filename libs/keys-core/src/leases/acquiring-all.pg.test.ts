@@ -9,7 +9,7 @@ import { joinLines } from '../grants/sql/line-all.ts';
 import { leaseTopic } from '../kernel/resource.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
-import { age, aRequest } from '../testing/kernel-fixture.ts';
+import { age, aRequest, hearsHints } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
@@ -437,6 +437,7 @@ describe('waiting for several leases', () => {
 
   test('many that are told that one lease may be free look together, and do not try while another is held', async () => {
     const at = await openLeases();
+    await hearsHints(at);
     const hot = { face: 'lease', namespace: NAMESPACE, name: 'hot' } as const;
     await one(at, 'hot');
     await one(at, 'b');

@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { onTestFinished } from 'vitest';
-import { createTestDatabase } from '@leasehold/testing';
+import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import type { Clock, IdSource } from '../kernel/clock.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantRef, GrantRequest } from '../kernel/lease.ts';
@@ -144,6 +144,24 @@ export function renewalOf(ref: GrantRef, change: Partial<RenewRequest> = {}): Re
 
 export function releaseOf(ref: GrantRef, change: Partial<ReleaseRequest> = {}): ReleaseRequest {
   return { ...renewalOf(ref), actor: 'alice', result: 'ok', detail: null, ...change };
+}
+
+/**
+ * Resolves when a store listens for hints. At that moment every waiter gets one, and looks once more, which a
+ * test that counts looks must not meet halfway.
+ */
+export async function hearsHints({ store }: Pick<Kernel, 'store'>): Promise<void> {
+  const topic = randomUUID();
+  let isHeard = false;
+  const close = store.hints.on(topic, () => (isHeard = true));
+  const payload = JSON.stringify([topic]);
+  await waitUntil(
+    async () => {
+      await store.general.$queryRaw`select pg_notify('leasehold_hint_' || current_schema(), ${payload})::text`;
+      return isHeard;
+    },
+    { what: 'a hint of another session' },
+  ).finally(close);
 }
 
 /** Moves a grant into the past, as if `byMs` had gone by. Tests do not sleep. */
