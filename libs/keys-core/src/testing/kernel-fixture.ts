@@ -157,7 +157,8 @@ export async function hearsHints({ store }: Pick<Kernel, 'store'>): Promise<void
   const payload = JSON.stringify([topic]);
   await waitUntil(
     async () => {
-      await store.general.$queryRaw`select pg_notify('leasehold_hint_' || current_schema(), ${payload})::text`;
+      await store.general
+        .$queryRaw`select pg_notify('leasehold_hint_' || current_schema(), ${payload})::text`;
       return isHeard;
     },
     { what: 'a hint of another session' },
