@@ -1,6 +1,6 @@
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { expect, test } from 'vitest';
-import { ladderFindings } from './database-check.ts';
+import { ladderFindings } from './examine.ts';
 
 test('reports controllers that give keys different ladders, and nothing when they agree', () => {
   const { standard, fast } = KEY_LADDERS;
