@@ -15,7 +15,7 @@ interface Generated {
   /** Its address on the site, below `/docs/`, without an ending. */
   readonly to: string;
   readonly text: string;
-  /** The document that the page begins with, from the root of the repository. */
+  /** The file that the page shows, or begins with, from the root of the repository. */
   readonly includes?: string;
 }
 
@@ -32,8 +32,13 @@ const REFERENCE: readonly Generated[] = [
   { to: 'reference/metrics', text: 'Metrics' },
 ];
 
-/** The page of the promises, beside what is measured and proved. */
+/** The pages of the promises and of the ids of tests, beside what is measured and proved. */
 const PROMISES: Generated = { to: 'evidence/promises', text: 'Promises and tests' };
+const CASES: Generated = {
+  to: 'evidence/cases',
+  text: 'Cases, invariants and faults',
+  includes: 'docs/cases.json',
+};
 
 /** A page that is written by hand. */
 interface Written {
@@ -174,7 +179,7 @@ const EVIDENCE: Section = {
   pages: [
     page('docs/benchmarks.md', 'evidence/benchmarks', 'Benchmarks'),
     page('docs/proof.md', 'evidence/proof', 'Proof'),
-    page('docs/cases.md', 'evidence/cases', 'Cases, invariants and faults'),
+    CASES,
     PROMISES,
     page('ARCHITECTURE.md', 'evidence/architecture', 'Architecture'),
     page('docs/dependencies.md', 'evidence/dependencies', 'Dependencies'),
