@@ -4,6 +4,20 @@ import { CliStage, heldLease } from '../testing/cli-controller.ts';
 
 let cli: CliStage;
 
+const WAITED = {
+  namespace: ['waited'],
+  ttlMs: 600_000,
+  waitMs: 60_000,
+  localTimeMs: 0,
+};
+const WAITED_TOGETHER = {
+  ttlMs: 600_000,
+  waitMs: 60_000,
+  localTimeMs: 0,
+  holder: 'mover',
+  idempotencyKey: 'w2',
+};
+
 beforeAll(async () => {
   cli = await CliStage.open();
 }, 60_000);
@@ -125,6 +139,37 @@ describe('leasehold leases', () => {
       /^revoked\/a was revoked and is free\. If worker-1 cannot be reached, it may act until 20\d\d-.*Z\.$/mu,
     );
     expect(next.leaseId).toMatch(/^[0-9a-f-]{36}$/u);
+  });
+
+  test('waits says who waits for whom, what the holders wait for, and what a request wants together', async () => {
+    const api = cli.api();
+    for (const [key, holder] of [
+      ['one', 'ann'],
+      ['two', 'bob'],
+    ] as const) {
+      await api.leases.acquire.mutate({ ...WAITED, key, waitMs: 0, holder });
+    }
+    const waits = [
+      api.leases.acquire.mutate({ ...WAITED, key: 'two', holder: 'ann', idempotencyKey: 'w1' }),
+      api.leases.acquireAll.mutate({
+        ...WAITED_TOGETHER,
+        scopes: ['one', 'three'].map((key) => ({ namespace: ['waited'], key })),
+      }),
+    ];
+    for (const wait of waits) wait.catch(() => undefined);
+    const list = (...args: string[]) => cli.run('leases', 'waits', '-n', 'waited', ...args);
+    await waitUntil(async () => (await list()).stdout.split('\n').length > 4);
+
+    const { stdout } = await list();
+
+    expect(stdout).toMatch(/^waited\/two +1 +ann +\d.* +bob +\d/mu);
+    expect(stdout).toMatch(
+      /^waited\/one +1 +mover +\d.* with waited\/three +ann +\d.* waited\/two$/mu,
+    );
+    const { items } = await cli.answer<{ items: { face: string }[] }>('leases', 'waits');
+    expect(items.map(({ face }) => face)).toContain('lease');
+    expect((await list('--face', 'environment')).stdout).toBe('Nobody waits.\n');
+    expect((await cli.run('leases', 'waits', '--face', 'room')).exitCode).toBe(2);
   });
 
   test('failing-callbacks names the lease, its service, the tries, the next try and the error, escaped', async () => {

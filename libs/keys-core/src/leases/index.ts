@@ -15,6 +15,7 @@ export type {
   AcquireAllAnswer,
   AcquireAnswer,
   CallerLife,
+  ContentionHolder,
   ContentionView,
   EnvironmentQueue,
   FailingCallback,

@@ -17,7 +17,7 @@ import type {
 import type { Deadlines } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
 import type { Permits, PoolUse, SlotMode } from '../kernel/pool.ts';
-import type { Face, Named } from '../kernel/resource.ts';
+import type { Face, Named, Resource } from '../kernel/resource.ts';
 import type { Supersede } from '../grants/index.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 import type { Superseded } from './environment-waiting.ts';
@@ -299,21 +299,40 @@ export interface ContentionInput extends InNamespace, PageInput {
   readonly faces?: readonly Face[] | undefined;
 }
 
-/** A waiter, and the holder that it waits for. */
-export interface ContentionView {
-  readonly face: Face;
-  readonly namespace: string;
-  readonly name: string;
+/** A waiter, and those that it waits for. */
+export interface ContentionView extends Resource {
   readonly waiter: string;
   readonly since: string;
   readonly waitedMs: number;
   /** Place in line, from 1. */
   readonly place: number;
-  /** Null when nobody holds it at this moment. */
-  readonly holder: string | null;
-  readonly heldSince: string | null;
-  readonly remainingMs: number;
+  /** How it wants to hold what several may hold at once; null for a waiter that wants it alone. */
+  readonly mode: SlotMode | null;
+  /** What it wants an environment for; null for others. */
+  readonly action: string | null;
+  /** What its request wants besides, all or none; null for a request for one. */
+  readonly together: {
+    readonly count: number;
+    /** The first of them. */
+    readonly others: readonly Named[];
+  } | null;
+  /** Who holds it, those first whose grants expire first; none when nobody does at this moment. */
+  readonly holders: readonly ContentionHolder[];
+  /** How many hold it: more than are named, perhaps. */
+  readonly holderCount: number;
+  /** How many may hold what it wants a permit of; null for what has none. */
+  readonly permits: Permits | null;
   readonly datacenter: string;
+}
+
+/** Somebody for whom others wait. */
+export interface ContentionHolder {
+  readonly holder: string;
+  readonly mode: SlotMode | null;
+  readonly since: string;
+  readonly remainingMs: number;
+  /** What it waits for itself, since when; null if for nothing that the caller may see. */
+  readonly waitsFor: (Resource & { readonly since: string }) | null;
 }
 
 /** A callback of an expired lease that has failed and is tried again. */

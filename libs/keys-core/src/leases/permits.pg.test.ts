@@ -172,7 +172,15 @@ describe('the number of permits', () => {
     expect(await holders({ contains: 'sea' })).toEqual(['one', 'reader']);
     expect(await holders({ prefix: 'sea' })).toEqual(['one', 'reader']);
     expect(await holders({ name: 'searched' })).toEqual(['one']);
-    expect(waiters).toMatchObject([{ waiter: 'waiting', holder: 'one' }]);
+    expect(waiters).toMatchObject([
+      {
+        waiter: 'waiting',
+        mode: 'permit',
+        holders: [{ holder: 'one', mode: 'permit' }],
+        holderCount: 1,
+        permits: { perKey: 1, total: 5 },
+      },
+    ]);
   });
 
   test('is shown with who holds permits: a list has each holder, and a lease all of them', async () => {
