@@ -2,7 +2,7 @@
 import { LeaseError, toleratedClockRatio } from '@leasehold/keys-core';
 import { countDrones } from '@leasehold/keys-core/fleet';
 import { countCrashLoops } from '@leasehold/keys-core/keys';
-import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases';
+import { countFailingCallbacks, countWaiters, readPermitShares } from '@leasehold/keys-core/leases';
 import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
 import { createStatsCounter } from '@leasehold/keys-core/stats';
 import { listenProblem } from '@leasehold/service-kit';
@@ -176,6 +176,7 @@ function addAllGauges({ store, metrics, config }: Serving, parts: Parts, backlog
   addGauges(metrics.registry, {
     drones: () => countDrones(store.general, config.heartbeatMs),
     waiters: () => countWaiters(store.general),
+    permitShares: () => readPermitShares(store.general),
     failingCallbacks: () => countFailingCallbacks(store.general),
     crashLoops: async () => (await countCrashLoops(store.guests)).count,
     sessionCount: () => parts.feed.droneCount,
