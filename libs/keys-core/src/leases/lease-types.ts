@@ -149,8 +149,8 @@ export interface AcquireAllInput extends Pick<
   AcquireInput,
   'waitMs' | 'holder' | 'comment' | 'metadata' | 'confirms' | 'idempotencyKey' | 'datacenter'
 > {
-  /** 1 to 64 leases, none of them twice. */
-  readonly scopes: readonly Named[];
+  /** 1 to 64 leases, none of them twice, each with how it is to be held: see {@link AcquireInput.mode}. */
+  readonly scopes: readonly (Named & { readonly mode?: SlotMode | undefined })[];
   /** 1 s to 24 h, of each of them. */
   readonly ttlMs: number;
 }
@@ -177,7 +177,7 @@ export interface LeasesTogether {
    * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
    * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
    * as any other.
-   * @throws {LeaseError} as {@link LeaseService.acquire}; `lease.is_pool` for one that several may hold at once.
+   * @throws {LeaseError} as {@link LeaseService.acquire}.
    */
   acquireAll(
     input: AcquireAllInput & { readonly localTimeMs: number },
@@ -456,7 +456,7 @@ export interface LeaseOperations {
   /**
    * Sets how many may hold leases of a namespace at once, whatever services declare. With fewer nobody is
    * stopped, and nobody is granted one until there is room.
-   * @throws {LeaseError} `lease.permits_differ` when a total would come or go while they are in use.
+   * @throws {LeaseError} `lease.permits_differ` when a total would come or go while too many are in use; `grant.contended`.
    */
   setPermits(
     input: { readonly namespace: string; readonly permits: Permits },
