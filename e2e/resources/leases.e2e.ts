@@ -34,12 +34,9 @@ test.describe('leases and environments', () => {
     await expect(rows).toHaveCount(0);
   });
 
-  test('the contention of all leases shows who waits for whom, in order', async ({
-    pageAs,
-    seeded,
-  }) => {
+  test('the waits of all leases show who waits for whom, in order', async ({ pageAs, seeded }) => {
     const page = await pageAs('viewer');
-    await page.goto('/leases?tab=contention');
+    await page.goto('/leases?tab=waits');
     await untilLive(page);
 
     const table = page.getByRole('region', { name: 'Who is waiting for whom' });

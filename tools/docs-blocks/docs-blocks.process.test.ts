@@ -112,6 +112,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   })),
   ...[
     "import Redis from 'ioredis';",
+    "const both = await redlock.acquire(['accounts:alice', 'accounts:bob'], 30_000);",
     "await redlock.using(['user:42'], 30_000, (redlockSignal) =>",
   ].map((firstLine) => ({
     page: 'docs/guides/from-redlock.md',
@@ -136,7 +137,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   },
   {
     page: 'docs/recipes/deploy-gate.md',
-    firstLine: "leasehold env freeze add production --until 2h --reason 'the audit is on'",
+    firstLine: "leasehold env freeze add shop/production --until 2h --reason 'the audit is on'",
     reason:
       'names a freeze that the reader makes; apps/cli/src/commands/leases.process.test.ts runs the same',
   },

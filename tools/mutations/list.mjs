@@ -71,6 +71,20 @@ const GRANTING = [
     replace: "when 'permit' then r.held_of_key + r.rank <= w.permits_per_key + 1",
   },
   {
+    name: 'ordinary-beside-permits',
+    breaks: 'a lease with permits is granted by permits alone',
+    file: `${CORE}/grants/sql/grant.ts`,
+    find: 'and not ${HAS_PERMITS}\n        and (w.request_id is null or not ${IS_USED})',
+    replace: 'and (w.request_id is null or not ${IS_USED})',
+  },
+  {
+    name: 'total-of-later-permits',
+    breaks: 'a total that comes counts the permits that are held',
+    file: `${CORE}/leases/sql/permits.ts`,
+    find: 'hadTotal.get(namespace) === (total === null)',
+    replace: 'false && hadTotal.get(namespace) === (total === null)',
+  },
+  {
     name: 'reader-beside-writer',
     breaks: 'a lease that one holds alone is not shared',
     file: `${CORE}/grants/sql/pools.ts`,

@@ -18,6 +18,7 @@ export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
 export type PoolView = NonNullable<LeaseView['pool']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;
 export type LeaseWaiterView = ItemOf<ControllerApi['leases']['waiters']['query']>;
+export type WaitView = ItemOf<ControllerApi['leases']['contention']['query']>;
 export type EnvironmentQueue = Awaited<ReturnType<ControllerApi['environments']['queue']['query']>>;
 export type FailingCallback = ItemOf<ControllerApi['leases']['failingCallbacks']['query']>;
 export type FreezeView = ItemOf<ControllerApi['environments']['freezes']['query']>;

@@ -39,6 +39,7 @@ import {
   createLeasesTogether,
   createRevocationWatch,
   createWhileLeader,
+  readPermitShares,
   type WhileLeader,
 } from '@leasehold/keys-core/leases';
 import { checkReachable, type Store, readNow } from '@leasehold/keys-core/postgres';
@@ -503,6 +504,7 @@ function addAllGauges({ store, metrics, config }: Serving, parts: Parts, backlog
   addGauges(metrics.registry, {
     drones: () => countDrones(store.general, config.heartbeatMs),
     waiters: () => countWaiters(store.general),
+    permitShares: () => readPermitShares(store.general),
     failingCallbacks: () => countFailingCallbacks(store.general),
     crashLoops: async () => (await countCrashLoops(store.guests)).count,
     sessionCount: () => parts.feed.droneCount,

@@ -1,6 +1,7 @@
 /** Leases, and environments, which are leases on another face. */
 import { createLeasehold, type ControllerApi, type ObservedState } from '@leasehold/client';
-import type { Command } from 'commander';
+import { FACES, type Face } from '@leasehold/keys-core';
+import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { LeaseListInput, LeaseTreeNode, LeaseView } from '../controller-api.ts';
 import { refusal } from '../failures.ts';
@@ -34,6 +35,7 @@ import {
   momentText,
   queueText,
   WAITER_COLUMNS,
+  waitsColumns,
   withMoment,
   type MomentOptions,
 } from '../output/grant-text.ts';
@@ -53,6 +55,7 @@ export function addLeases(cli: Cli, program: Command): void {
   addShow(cli, parent, LEASES);
   addTree(cli, parent);
   addWaiters(cli, parent);
+  addWaits(cli, parent);
   addFailingCallbacks(cli, parent);
   addRevoke(cli, parent, LEASES);
   addRenewal(cli, parent, {
@@ -204,6 +207,27 @@ function addWaiters(cli: Cli, parent: Command): void {
       cli.showPage(page, 'Nobody waits.', WAITER_COLUMNS);
     },
   );
+}
+
+const WAITS_HELP = `
+A line for each waiter: what it waits for, who holds that and what the first holder that waits itself is waiting for.
+Where two wait for each other, each is in the line of the other. For one lease alone, --namespace and \`waiters\`.`;
+
+type WaitsOptions = PageOptions &
+  ActOptions & { readonly namespace?: string; readonly face?: Face };
+
+function addWaits(cli: Cli, parent: Command): void {
+  const about = 'List who waits for whom, leases, environments and keys, the longest wait first';
+  const command = withDatacenters(withPage(cli.leaf(parent, 'waits', about)));
+  command
+    .option('-n, --namespace <namespace>', 'in this namespace and its children')
+    .addOption(new Option('--face <face>', 'only these; all by default').choices(FACES))
+    .addHelpText('after', WAITS_HELP)
+    .action(async ({ face, ...options }: WaitsOptions) => {
+      const faces = face === undefined ? [...FACES] : [face];
+      const page = await cli.client().leases.contention.query({ ...options, faces });
+      cli.showPage(page, 'Nobody waits.', waitsColumns(options.datacenter));
+    });
 }
 
 function addFailingCallbacks(cli: Cli, parent: Command): void {

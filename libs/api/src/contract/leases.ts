@@ -93,7 +93,9 @@ export const acquireAllInputSchema = acquireItemSchema
   .omit({ namespace: true, key: true, mode: true })
   .extend({
     scopes: z
-      .array(z.strictObject({ namespace: segmentsSchema, key: nameSchema }))
+      .array(
+        z.strictObject({ namespace: segmentsSchema, key: nameSchema, mode: modeSchema.optional() }),
+      )
       .min(1)
       .max(LIMITS.leasesTogetherMax)
       .superRefine((scopes, ctx) => {

@@ -1,4 +1,4 @@
-import { LeaseError, type Named } from '@leasehold/keys-core';
+import { LeaseError } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import { assertMayHold } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
@@ -298,8 +298,8 @@ function refuseAll(
   return ctx.services.leases.refuseAll(wanted, ctx.caller, error);
 }
 
-function namedOf({ namespace, key }: WantedAll['scopes'][number]): Named {
-  return { namespace, name: key };
+function namedOf({ key, ...scope }: WantedAll['scopes'][number]) {
+  return { ...scope, name: key };
 }
 
 /** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */

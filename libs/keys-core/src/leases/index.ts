@@ -15,6 +15,7 @@ export type {
   AcquireAllAnswer,
   AcquireAnswer,
   CallerLife,
+  ContentionHolder,
   ContentionView,
   EnvironmentQueue,
   FailingCallback,
@@ -41,5 +42,6 @@ export type {
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';
 export { dropOldDeclarations } from './sql/declarations.ts';
+export { readPermitShares } from './sql/read-pool.ts';
 export { removeOldFreezes } from './sql/freezes.ts';
 export type { NamespaceCounts as LeaseTreeNode } from '../lists/index.ts';

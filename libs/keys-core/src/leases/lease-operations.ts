@@ -52,6 +52,7 @@ import {
   type FailingCallbackRow,
   readContention,
   readFailingCallbacks,
+  TOGETHER_SHOWN_MAX,
   type WaiterRow,
 } from './sql/contention.ts';
 import {
@@ -299,17 +300,25 @@ async function contentionPage(
 }
 
 function contentionView({ datacenter }: Store, row: WaiterRow): ContentionView {
+  const { id: _id, createdAt, together, togetherCount, perKey, total, ...waiter } = row;
+  const others = together.filter(
+    ({ namespace, name }) => namespace !== row.namespace || name !== row.name,
+  );
   return {
-    face: row.face,
-    namespace: row.namespace,
-    name: row.name,
-    waiter: row.waiter,
-    since: isoOf(row.createdAt),
+    ...waiter,
+    since: isoOf(createdAt),
     waitedMs: Math.round(row.waitedMs),
-    place: row.place,
-    holder: row.holder,
-    heldSince: row.heldSince === null ? null : isoOf(row.heldSince),
-    remainingMs: Math.max(0, Math.round(row.remainingMs)),
+    together:
+      togetherCount === 1
+        ? null
+        : { count: togetherCount - 1, others: others.slice(0, TOGETHER_SHOWN_MAX) },
+    holders: row.holders.map(({ waitsFor, ...holder }) => ({
+      ...holder,
+      since: isoOf(holder.since),
+      remainingMs: Math.max(0, Math.round(holder.remainingMs)),
+      waitsFor: waitsFor === null ? null : { ...waitsFor, since: isoOf(waitsFor.since) },
+    })),
+    permits: perKey === null ? null : { perKey, total },
     datacenter,
   };
 }

@@ -17,7 +17,7 @@ import type {
 import type { Deadlines } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
 import type { Permits, PoolUse, SlotMode } from '../kernel/pool.ts';
-import type { Face, Named } from '../kernel/resource.ts';
+import type { Face, Named, Resource } from '../kernel/resource.ts';
 import type { Supersede } from '../grants/index.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 import type { Superseded } from './environment-waiting.ts';
@@ -149,8 +149,8 @@ export interface AcquireAllInput extends Pick<
   AcquireInput,
   'waitMs' | 'holder' | 'comment' | 'metadata' | 'confirms' | 'idempotencyKey' | 'datacenter'
 > {
-  /** 1 to 64 leases, none of them twice. */
-  readonly scopes: readonly Named[];
+  /** 1 to 64 leases, none of them twice, each with how it is to be held: see {@link AcquireInput.mode}. */
+  readonly scopes: readonly (Named & { readonly mode?: SlotMode | undefined })[];
   /** 1 s to 24 h, of each of them. */
   readonly ttlMs: number;
 }
@@ -177,7 +177,7 @@ export interface LeasesTogether {
    * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
    * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
    * as any other.
-   * @throws {LeaseError} as {@link LeaseService.acquire}; `lease.is_pool` for one that several may hold at once.
+   * @throws {LeaseError} as {@link LeaseService.acquire}.
    */
   acquireAll(
     input: AcquireAllInput & { readonly localTimeMs: number },
@@ -299,21 +299,40 @@ export interface ContentionInput extends InNamespace, PageInput {
   readonly faces?: readonly Face[] | undefined;
 }
 
-/** A waiter, and the holder that it waits for. */
-export interface ContentionView {
-  readonly face: Face;
-  readonly namespace: string;
-  readonly name: string;
+/** A waiter, and those that it waits for. */
+export interface ContentionView extends Resource {
   readonly waiter: string;
   readonly since: string;
   readonly waitedMs: number;
   /** Place in line, from 1. */
   readonly place: number;
-  /** Null when nobody holds it at this moment. */
-  readonly holder: string | null;
-  readonly heldSince: string | null;
-  readonly remainingMs: number;
+  /** How it wants to hold what several may hold at once; null for a waiter that wants it alone. */
+  readonly mode: SlotMode | null;
+  /** What it wants an environment for; null for others. */
+  readonly action: string | null;
+  /** What its request wants besides, all or none; null for a request for one. */
+  readonly together: {
+    readonly count: number;
+    /** The first of them. */
+    readonly others: readonly Named[];
+  } | null;
+  /** Who holds it, those first whose grants expire first; none when nobody does at this moment. */
+  readonly holders: readonly ContentionHolder[];
+  /** How many hold it: more than are named, perhaps. */
+  readonly holderCount: number;
+  /** How many may hold what it wants a permit of; null for what has none. */
+  readonly permits: Permits | null;
   readonly datacenter: string;
+}
+
+/** Somebody for whom others wait. */
+export interface ContentionHolder {
+  readonly holder: string;
+  readonly mode: SlotMode | null;
+  readonly since: string;
+  readonly remainingMs: number;
+  /** What it waits for itself, since when; null if for nothing that the caller may see. */
+  readonly waitsFor: (Resource & { readonly since: string }) | null;
 }
 
 /** A callback of an expired lease that has failed and is tried again. */
@@ -437,7 +456,7 @@ export interface LeaseOperations {
   /**
    * Sets how many may hold leases of a namespace at once, whatever services declare. With fewer nobody is
    * stopped, and nobody is granted one until there is room.
-   * @throws {LeaseError} `lease.permits_differ` when a total would come or go while they are in use.
+   * @throws {LeaseError} `lease.permits_differ` when a total would come or go while too many are in use; `grant.contended`.
    */
   setPermits(
     input: { readonly namespace: string; readonly permits: Permits },

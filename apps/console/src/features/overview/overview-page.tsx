@@ -281,7 +281,7 @@ const ContendedPanel = memo(function ContendedPanel({
     <Panel
       title="Most waited for"
       meta={
-        <RowsLink href={routes.leases({ tab: 'contention' })} className={classes['more']}>
+        <RowsLink href={routes.leases({ tab: 'waits' })} className={classes['more']}>
           Who is waiting for whom
         </RowsLink>
       }
