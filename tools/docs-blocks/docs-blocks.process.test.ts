@@ -67,16 +67,6 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     reason: 'has a token that the reader makes',
   },
   {
-    page: 'libs/client/README.md',
-    firstLine: 'working under the fencing token 1795816704818',
-    reason: 'is what the block before it prints, with other figures each time',
-  },
-  {
-    page: 'libs/client/README.md',
-    firstLine: 'UnreachableError: No controller can be reached. (request.unreachable)',
-    reason: 'is what an error prints; libs/client/src/transport/first-contact.test.ts reads it',
-  },
-  {
     page: 'docs/quick-start.md',
     firstLine: 'mkdir leasehold-trial && cd leasehold-trial',
     reason: 'installs a package; the `leasehold up` that it ends in is what all blocks run beside',
