@@ -14,6 +14,7 @@ export { createLeasesTogether } from './acquiring-all.ts';
 export type {
   AcquireAllAnswer,
   AcquireAnswer,
+  Blocker,
   CallerLife,
   ContentionView,
   EnvironmentQueue,
@@ -30,6 +31,9 @@ export type {
   LeasesTogether,
   LeaseTree,
   LeaseView,
+  LeaseWhy,
+  MostWaitedView,
+  OppositeOrders,
   PermitsInForce,
   PoolView,
   QueuedView,
@@ -37,6 +41,7 @@ export type {
   RevocationNotice,
   SupersededView,
   WaitingAnswer,
+  WaitsView,
 } from './lease-types.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';
