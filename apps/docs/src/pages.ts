@@ -154,6 +154,7 @@ const OPERATE: Section = {
     page('docs/operate/failover.md', 'operate/failover', 'Failover'),
     page('docs/operate/controllers.md', 'operate/controllers', 'Controllers and tokens'),
     page('docs/operate/console.md', 'operate/console', 'The console'),
+    page('docs/operate/contention.md', 'operate/contention', 'Contention'),
     page('docs/operate/sign-in.md', 'operate/sign-in', 'Sign-in'),
     page('docs/single-sign-on.md', 'operate/single-sign-on', 'Single sign-on and groups'),
     page('docs/operate/drones.md', 'operate/drones', 'Drones'),
