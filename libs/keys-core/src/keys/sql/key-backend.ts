@@ -247,10 +247,11 @@ async function reportEnding(store: Store, reported: BackendReport): Promise<Repo
 }
 
 /**
- * A drone is told that an idle stop is a stop from outside, and reports it as that: controllers of the version before
- * would refuse a report with another reason, again and again.
+ * A drone is told that an idle stop is a stop from outside, and reports it as that, and what it has refused as a
+ * failure: controllers of the version before would refuse a report with another reason, again and again.
  */
 function withOwnReason(reported: BackendReport, { isFoundIdle }: BackendRow): BackendReport {
+  if (reported.refused === true) return { ...reported, reason: 'refused' };
   return isFoundIdle && reported.reason === 'external' ? { ...reported, reason: 'idle' } : reported;
 }
 
@@ -279,7 +280,9 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
 
 /** Releases the backend's grant, with why it ended; or frees a key that was held back after it was ended by force. */
 async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRow) {
-  const end = { reason: said.reason ?? null, exitCode: said.exitCode ?? null };
+  // Why a start was refused is all that is known of it.
+  const detail = said.refused === true ? said.detail : undefined;
+  const end = { reason: said.reason ?? null, exitCode: said.exitCode ?? null, detail };
   const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,
     fencingToken: backend.fencingToken,
@@ -299,8 +302,8 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
 
 /** Whether a report says that the program of a backend has failed. One that its drone refuses was never tried. */
 function isFailure(said: BackendReport, { wasReady }: BackendRow): boolean {
-  const { status, reason = null, exitCode = null, refused = false } = said;
-  return status === 'terminated' && !refused && hasFailed({ reason, exitCode }, wasReady);
+  const { status, reason = null, exitCode = null } = said;
+  return status === 'terminated' && hasFailed({ reason, exitCode }, wasReady);
 }
 
 async function moveBackend(
@@ -314,9 +317,18 @@ async function moveBackend(
       ? fragment`,${noteEnd(said.backendId, { reason, exitCode, hasFailed: isFailure(said, backend), lasted: backend.hasLasted })}`
       : NO_FRAGMENT;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
-    with ${movesOf(said, fragment`true`)}${noted}
+    with ${movesOf(said, fragment`true`)}${noted}${said.refused === true ? noteRefusal(said.droneId) : NO_FRAGMENT}
     select exists (select from moved) as "isMoved"`;
   return rows[0]?.isMoved ?? false;
+}
+
+/** A part of the statement that records a refusal: the drone is chosen last for the next starts. */
+function noteRefusal(droneId: string): Fragment {
+  return fragment`,
+    refused as (
+      update drone set refused_at = clock_timestamp()
+      where id = ${droneId} collate "C" and exists (select from moved)
+    )`;
 }
 
 /** The parts of a statement that record what is said of a backend, if `mayBe`; only forward it is `moved`. */
