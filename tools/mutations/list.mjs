@@ -319,6 +319,13 @@ const QUEUE = [
     replace: 'undefined as string | undefined',
   },
   {
+    name: 'superseded-comes-back-later',
+    breaks: 'a request whose place has lapsed never comes after the one that has superseded it',
+    file: `${CORE}/grants/sql/line.ts`,
+    find: "when 'environment' then interval '24 hours'",
+    replace: "when 'environment' then interval '10 seconds'",
+  },
+  {
     name: 'repeated-request-supersedes-again',
     breaks: 'a request supersedes nothing that came after it, however often it is sent',
     file: `${CORE}/leases/environment-waiting.ts`,
@@ -495,9 +502,9 @@ const ACCESS = [
     name: 'revoke-beyond-its-namespaces',
     breaks: 'an operator that is limited to namespaces revokes nothing outside of them',
     file: `${CORE}/grants/sql/revoke.ts`,
-    find: 'a.mode, a.abandon, a.actor, a.reason\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)',
+    find: 'a.mode, a.abandon, a.actor, a.reason, a.detail\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)',
     replace:
-      'a.mode, a.abandon, a.actor, a.reason\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face}',
+      'a.mode, a.abandon, a.actor, a.reason, a.detail\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face}',
   },
   {
     name: 'holder-beyond-its-namespaces',
