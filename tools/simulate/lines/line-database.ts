@@ -3,6 +3,7 @@ import {
   LineModel,
   type LineAsk,
   type ModelHold,
+  type ModelPart,
   type ModelTicket,
 } from '../../../libs/keys-core/src/testing/model/line-model.ts';
 import { resourceKey, type Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
@@ -78,38 +79,40 @@ export class LineDatabase {
 
   /** What of the request is granted now; undefined if nothing is. */
   #decide(ask: LineAsk, ticket: ModelTicket): LineAsk | undefined {
-    const decision = this.#model.decide(ask, ticket);
-    if (decision === 'granted') return ask;
-    const world = this.#world;
+    if (this.#model.decide(ask, ticket) === 'granted') return ask;
     const [part] = ask.parts;
-    if (part === undefined) return undefined;
-    if (decision === 'frozen') {
-      const { freezes } = this.#model;
-      if (!world.has('frozen-yet-granted')) return undefined;
-      this.#model.freezes = [];
-      const isFree = this.#model.decide(ask, ticket) === 'granted';
-      this.#model.freezes = freezes;
-      return isFree ? ask : undefined;
+    const plant = this.#world.has('half-of-all')
+      ? this.#half(ask, ticket)
+      : part !== undefined && this.#isWronglyFree(ask, part, ticket) && ask;
+    return plant === false ? undefined : plant;
+  }
+
+  #half(ask: LineAsk, ticket: ModelTicket): LineAsk | undefined {
+    const parts = ask.parts.filter(
+      (one) => this.#model.decide({ ...ask, parts: [one] }, ticket) === 'granted',
+    );
+    return parts.length > 0 ? { ...ask, parts } : undefined;
+  }
+
+  #isWronglyFree(ask: LineAsk, { resource, mode }: ModelPart, ticket: ModelTicket): boolean {
+    const model = this.#model;
+    if (this.#world.has('reader-beside-writer') && mode === 'shared') {
+      const holders = model.holdersOf(resource);
+      return holders.length === 1 && holders[0]?.mode === 'alone';
     }
-    const holders = this.#model.holdersOf(part.resource);
-    if (world.has('half-of-all') && ask.parts.length > 1) {
-      const parts = ask.parts.filter(
-        (one) => this.#model.decide({ ...ask, parts: [one] }, ticket) === 'granted',
-      );
-      return parts.length > 0 ? { ...ask, parts } : undefined;
+    if (this.#world.has('one-permit-too-many') && mode === 'permit') {
+      const permits = model.permits.get(resource.namespace) ?? { perKey: 0, total: null };
+      model.permits.set(resource.namespace, { ...permits, perKey: permits.perKey + 1 });
+      const isFree = model.decide(ask, ticket) === 'granted';
+      model.permits.set(resource.namespace, permits);
+      return isFree;
     }
-    if (world.has('reader-beside-writer') && part.mode === 'shared') {
-      return holders.length === 1 && holders[0]?.mode === 'alone' ? ask : undefined;
-    }
-    if (world.has('one-permit-too-many') && part.mode === 'permit') {
-      const { namespace } = part.resource;
-      const permits = this.#model.permits.get(namespace) ?? { perKey: 0, total: null };
-      this.#model.permits.set(namespace, { ...permits, perKey: permits.perKey + 1 });
-      const isFree = this.#model.decide(ask, ticket) === 'granted';
-      this.#model.permits.set(namespace, permits);
-      return isFree ? ask : undefined;
-    }
-    return undefined;
+    if (!this.#world.has('frozen-yet-granted')) return false;
+    const { freezes } = model;
+    model.freezes = [];
+    const isFree = model.decide(ask, ticket) === 'granted';
+    model.freezes = freezes;
+    return isFree;
   }
 
   #take(ask: LineAsk, ticket: ModelTicket): GivenLease[] {

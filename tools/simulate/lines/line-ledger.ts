@@ -111,10 +111,7 @@ export class LineLedger {
       );
     }
     if (this.#superseded.has(id)) world.fail('superseded', `${ask.holder} is granted what it lost`);
-    const frozen = this.#freezes.some(
-      ({ key, untilMs }) => nowMs < untilMs && ask.parts.some((part) => keyOf(part) === key),
-    );
-    if (frozen) world.fail('frozen', `${ask.holder} is granted it`);
+    if (this.#isFrozen(ask, nowMs)) world.fail('frozen', `${ask.holder} is granted it`);
     this.#judgeOrder(request, nowMs);
     for (const { part, token } of leases) this.#judgeLease(ask, part, { token, nowMs });
     for (const { part, expiresAt } of leases) {
@@ -164,19 +161,18 @@ export class LineLedger {
   #judgeOrder({ id, ask }: LineRequest, nowMs: number): void {
     const own = this.#waiters.get(id);
     for (const other of this.#waiters.values()) {
-      const { request, liveUntil } = other;
-      if (request.id === id || nowMs >= liveUntil || this.#superseded.has(request.id)) continue;
-      if (isOfEnvironment(ask) && this.#isFrozen(request.ask, nowMs)) continue;
-      if (own !== undefined && !isBefore(other, own)) continue;
-      for (const part of ask.parts) {
-        const wanted = request.ask.parts.find((one) => keyOf(one) === keyOf(part));
-        if (wanted === undefined) continue;
-        // Those who share let each other pass.
-        if (part.mode === 'shared' && wanted.mode === 'shared') continue;
-        // Behind one who waits for a permit of all there may be none for those of its key either.
-        this.#world.fail('order', `${ask.holder} before ${request.ask.holder} for ${keyOf(part)}`);
-      }
+      const { request } = other;
+      if (request.id === id || (own !== undefined && !isBefore(other, own))) continue;
+      const passed = ask.parts.find((part) => isPassed(part, request.ask));
+      if (passed === undefined || !this.#mayBeGranted(other, nowMs)) continue;
+      this.#world.fail('order', `${ask.holder} before ${request.ask.holder} for ${keyOf(passed)}`);
     }
+  }
+
+  #mayBeGranted({ request, liveUntil }: Waiter, nowMs: number): boolean {
+    return (
+      nowMs < liveUntil && !this.#superseded.has(request.id) && !this.#isFrozen(request.ask, nowMs)
+    );
   }
 
   #isFrozen({ parts }: LineAsk, nowMs: number): boolean {
@@ -212,6 +208,12 @@ export class LineLedger {
   #inForce(nowMs: number): Entry[] {
     return this.#entries.filter(({ isOver, expiresAt }) => !isOver && nowMs < expiresAt);
   }
+}
+
+/** Whether one that wants this comes in the way of a request that wants some of the same. Those who share it do not. */
+function isPassed(part: ModelPart, { parts }: LineAsk): boolean {
+  const wanted = parts.find((one) => keyOf(one) === keyOf(part));
+  return wanted !== undefined && (part.mode !== 'shared' || wanted.mode !== 'shared');
 }
 
 function keyOf(part: { readonly resource: Resource } | undefined): string {

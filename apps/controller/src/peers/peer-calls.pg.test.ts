@@ -109,7 +109,7 @@ describe('several leases of another datacenter', () => {
     const held = await acquireLease(on, secret, there);
     const { namespace } = held;
     const free = randomUUID();
-    const { key: _key, namespace: _namespace, ...rest } = wanted({ holder: 'bob', ...there });
+    const rest = { holder: 'bob', ttlMs: 30_000, localTimeMs: 1_000_000, ...there };
     const scopes = [
       { namespace, key: free },
       { namespace, key: held.key },
@@ -127,7 +127,7 @@ describe('several leases of another datacenter', () => {
       outcome: 'granted',
       leases: [{ key: free }, { key: held.key }],
     });
-    const seen = { namespace: namespace, key: free };
+    const seen = { namespace, key: free };
     expect(await query(on, 'leases.get', { secret, input: { ...seen, ...there } })).toMatchObject({
       holder: 'bob',
       datacenter: 'dc2',
