@@ -106,8 +106,7 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
     const requests = call.inLine(call.requests[0].idempotencyKey ?? store.ids.uuid());
     const [{ idempotencyKey, ...own }, ...others] = requests;
     invariant(idempotencyKey !== undefined, 'a place in line has a key');
-    const inLine = (one: GrantRequest): GrantRequest => ({ ...one, isQueued: true });
-    const queued: GrantRequests = [inLine(requests[0]), ...requests.slice(1).map(inLine)];
+    const queued = queuedOf(requests);
     const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
     let grants: readonly Grant[] = [];
     const stopWaiting = life.startWaiting?.();
@@ -119,7 +118,7 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
         life,
         startedAtMs,
         giveUpAtMs: startedAtMs + call.waitMs,
-        callEndsAtMs: call.callMs === undefined ? undefined : startedAtMs + call.callMs,
+        callEndsAtMs: endOfCall(call),
         look: async () => unlessOwn(queued, await granter.refusalOfAll(queued)),
         async attempt() {
           const attempted = await call.ask(queued, granter);
@@ -133,10 +132,7 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
       });
       if (outcome.outcome === 'recorded') return { ...outcome, requests };
       if (outcome.outcome === 'waiting') {
-        const refused = (outcome.refused as RefusedAll | undefined) ?? first;
-        const held = heldAllAnswer(requests, refused, elapsedMs());
-        const { leaseId } = requests[refused?.place ?? 0] ?? requests[0];
-        return { outcome: 'waiting', held, ticketId: leaseId };
+        return waitsOn(requests, (outcome.refused as RefusedAll | undefined) ?? first, elapsedMs());
       }
       store.observer.waited(own.face, elapsedMs(), outcome.outcome);
       if (outcome.outcome === 'gave_up') {
@@ -171,6 +167,27 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
     },
     resume: (call) => wait(call, { isReplay: true }),
   };
+}
+
+function queuedOf([first, ...others]: GrantRequests): GrantRequests {
+  const inLine = (one: GrantRequest): GrantRequest => ({ ...one, isQueued: true });
+  return [inLine(first), ...others.map(inLine)];
+}
+
+/** What a call is answered whose time is over, while its request waits on. */
+function waitsOn(
+  requests: GrantRequests,
+  refused: RefusedAll | undefined,
+  waitedMs: number,
+): AcquiredAll {
+  const held = heldAllAnswer(requests, refused, waitedMs);
+  const { leaseId } = requests[refused?.place ?? 0] ?? requests[0];
+  return { outcome: 'waiting', held, ticketId: leaseId };
+}
+
+/** When a call ends at the latest, if its request may wait for longer. */
+function endOfCall({ startedAtMs, callMs }: AcquireAllCall): number | undefined {
+  return callMs === undefined ? undefined : startedAtMs + callMs;
 }
 
 function firstOf(grants: readonly Grant[]): Grant {
