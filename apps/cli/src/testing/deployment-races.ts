@@ -15,7 +15,7 @@ const TTL = '3s';
 /** From the end of a lease that is not released to the first note of the next, on a busy machine. */
 const NEXT_MS_MAX = 60_000;
 
-/** What becomes of a deployment when the next one is started. `stopped`: the command, and not `env run`. */
+/** What becomes of a deployment when the next one asks. `stopped`: the command, and not `env run`. */
 const FATES = ['obedient', 'stubborn', 'killed', 'frozen', 'stopped', 'cut off'] as const;
 type Fate = (typeof FATES)[number];
 
@@ -70,7 +70,7 @@ export async function raceDeployments(
   };
 }
 
-/** Starts a deployment whenever the one before has begun, and then lets that one meet its fate. */
+/** Starts a deployment whenever the one before has begun, and lets that one meet its fate when it is about to be superseded. */
 async function raceIn(
   cli: CliStage,
   {
@@ -81,17 +81,23 @@ async function raceIn(
 ): Promise<void> {
   const generator = xoroshiro128plus(seed() + index);
   const first = (generator.next() >>> 0) % FATES.length;
-  let begun = 0;
+  let former: { readonly runner: Runner; readonly fate: Fate } | undefined;
   for (let round = 0; round < rounds; round += 1) {
     // All of them in turn, so that few rounds have each.
     const fate = FATES[(first + round) % FATES.length] ?? 'obedient';
     const runner = await startRunner(cli, { index, file, round, isStubborn: fate === 'stubborn' });
-    begun += 1;
-    await waitUntil(async () => (await worksIn(file)).length >= begun, {
-      what: `deployment ${String(round)} in ${file}: ${runner.started.said().stderr}`,
+    await waitUntil(() => runner.network.connectionsCount > 0, {
+      what: `the first call of deployment ${String(round)} in ${file}`,
       timeoutMs: NEXT_MS_MAX,
     });
-    meet(fate, runner, (await worksIn(file)).at(-1)?.token ?? '');
+    if (former !== undefined) {
+      meet(former.fate, former.runner, (await worksIn(file)).at(-1)?.token ?? '');
+    }
+    await waitUntil(async () => (await worksIn(file)).length > round, {
+      what: `deployment ${String(round)} in ${file}`,
+      timeoutMs: NEXT_MS_MAX,
+    });
+    former = { runner, fate };
   }
 }
 
