@@ -51,8 +51,9 @@ function kind(
       pool: 'forks',
       // The sources are loaded once for each worker, not for each file: that took as long as the tests.
       isolate: false,
-      // A suite runs two phases at once, each one file at a time. By default, Vitest leaves a core to itself.
-      maxWorkers: suite === undefined ? availableParallelism() : 1,
+      // They wait for PostgreSQL and for processes more than they use a core: two files at once, in a suite too.
+      // By default, Vitest leaves a core to itself.
+      maxWorkers: availableParallelism(),
       ...test,
     },
   };
@@ -70,13 +71,13 @@ export default defineConfig({
       kind('unit', [`${FOLDERS}/*.test.ts`], {
         exclude: [...EXCLUDED, '**/*.{pg,process}.{test,nightly.test}.ts'],
         testTimeout: 40_000,
+        // In a suite beside another phase, and these use a core.
+        ...(suite === undefined ? {} : { maxWorkers: 1 }),
       }),
       kind('pg', [`${FOLDERS}/*.pg.{test,nightly.test}.ts`], {
         globalSetup,
         testTimeout: 60_000,
         hookTimeout: 60_000,
-        // They wait for PostgreSQL more than they use a core: also in a suite, two files at once.
-        maxWorkers: availableParallelism(),
       }),
       kind('process', [`${FOLDERS}/*.process.{test,nightly.test}.ts`], {
         globalSetup,

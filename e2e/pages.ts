@@ -29,7 +29,7 @@ export const PAGES: readonly ConsolePage[] = [
   },
   { name: 'leases', heading: 'Leases', path: () => '/leases?tab=tree' },
   { name: 'lease-list', heading: 'Leases', path: () => '/leases' },
-  { name: 'contention', heading: 'Leases', path: () => '/leases?tab=contention' },
+  { name: 'waits', heading: 'Leases', path: () => '/leases?tab=waits' },
   { name: 'declared', heading: 'Leases', path: () => '/leases?tab=declared' },
   { name: 'callbacks', heading: 'Leases', path: () => '/leases?tab=callbacks' },
   {

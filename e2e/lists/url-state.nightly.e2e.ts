@@ -56,7 +56,7 @@ const JOURNEYS: readonly Journey[] = [
     path: '/keys',
     steps: [next, search('Search keys', 'namespace:boards.guest'), sortBy('Granted')],
   },
-  { page: 'leases', path: '/leases', steps: [tab('Contention'), tab('Namespaces'), tab('List')] },
+  { page: 'leases', path: '/leases', steps: [tab('Waits'), tab('Namespaces'), tab('List')] },
   {
     page: 'environments',
     path: '/environments',

@@ -70,14 +70,14 @@ test.describe('what people ask, on a seeded day, and the steps that the answer t
     const steps = stepsOn(page);
 
     await steps.click(navigation(page).getByRole('link', { name: 'Leases' }));
-    await steps.click(page.getByRole('tab', { name: 'Contention' }));
+    await steps.click(page.getByRole('tab', { name: 'Waits' }));
 
     const lines = page.getByRole('region', { name: /^Who .* for whom$/ });
     const line = lines.getByRole('rowgroup').filter({ hasText: `${namespace}/${name}` });
     const { items } = await stack.api('viewer').leases.contention.query({ namespace, limit: 100 });
     const waiters = items.filter((one) => one.name === name);
     expect(waiters).toHaveLength(6);
-    await expect(line).toContainText(`held by ${waiters[0]?.holder ?? 'nobody'}`);
+    await expect(line).toContainText(`held by ${waiters[0]?.holders[0]?.holder ?? 'nobody'}`);
     for (const { waiter } of waiters) await expect(line).toContainText(waiter);
     expect(steps.count()).toBe(2);
   });

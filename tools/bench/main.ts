@@ -12,6 +12,7 @@ import { tableOf, type Figure } from './rig/figures.ts';
 import { measureGrants } from './grants.ts';
 import { measureHandover } from './leases/handover.ts';
 import { measureLeaseRates } from './leases/lease-rates.ts';
+import { measurePoolRates } from './leases/pool-rates.ts';
 import { openRig, type Rig } from './rig/rig.ts';
 import { measureRenewals } from './renewals.ts';
 import { measureTableSize } from './table-size.ts';
@@ -20,6 +21,7 @@ import { measureWaiters } from './leases/waiters.ts';
 /** All measurements by the name that selects them, in the order in which they run: ratios to peers first. */
 const MEASUREMENTS: Record<string, (rig: Rig) => Promise<Figure[]>> = {
   'lease-rates': measureLeaseRates,
+  'pool-rates': measurePoolRates,
   profile: measureProfile,
   handover: measureHandover,
   renewals: measureRenewals,

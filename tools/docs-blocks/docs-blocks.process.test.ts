@@ -67,16 +67,6 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     reason: 'has a token that the reader makes',
   },
   {
-    page: 'libs/client/README.md',
-    firstLine: 'working under the fencing token 1795816704818',
-    reason: 'is what the block before it prints, with other figures each time',
-  },
-  {
-    page: 'libs/client/README.md',
-    firstLine: 'UnreachableError: No controller can be reached. (request.unreachable)',
-    reason: 'is what an error prints; libs/client/src/transport/first-contact.test.ts reads it',
-  },
-  {
     page: 'docs/quick-start.md',
     firstLine: 'mkdir leasehold-trial && cd leasehold-trial',
     reason: 'installs a package; the `leasehold up` that it ends in is what all blocks run beside',
@@ -122,6 +112,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   })),
   ...[
     "import Redis from 'ioredis';",
+    "const both = await redlock.acquire(['accounts:alice', 'accounts:bob'], 30_000);",
     "await redlock.using(['user:42'], 30_000, (redlockSignal) =>",
   ].map((firstLine) => ({
     page: 'docs/guides/from-redlock.md',
@@ -146,7 +137,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   },
   {
     page: 'docs/recipes/deploy-gate.md',
-    firstLine: "leasehold env freeze add production --until 2h --reason 'the audit is on'",
+    firstLine: "leasehold env freeze add shop/production --until 2h --reason 'the audit is on'",
     reason:
       'names a freeze that the reader makes; apps/cli/src/commands/leases.process.test.ts runs the same',
   },

@@ -1,5 +1,6 @@
 /** Compiles the TypeScript blocks of the pages, and runs them and those of JavaScript, each as a module of its own. */
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -65,41 +66,48 @@ export async function compileProblems(): Promise<string> {
   }
 }
 
-/** How many modules run at once. */
-const RUNS_MAX = 2;
+/** Imports one module after the other; what one leaves open goes on beside the next. */
+const RUNNER = `
+import { setTimeout as pause } from 'node:timers/promises';
+const [, msMax, ...files] = process.argv;
+let failed;
+process.on('unhandledRejection', (error) => failed(error));
+process.on('uncaughtException', (error) => failed(error));
+for (const [place, file] of files.entries()) {
+  const over = new AbortController();
+  const failure = await Promise.race([
+    new Promise((resolve) => (failed = resolve)),
+    pause(Number(msMax), new Error('it did not end'), { signal: over.signal }),
+    import(file).then(() => undefined, (error) => error ?? new Error('it threw nothing')),
+  ]);
+  over.abort();
+  process.send({ place, problem: failure === undefined ? null : String(failure?.stack ?? failure) });
+}
+process.disconnect();
+process.exit(0);
+`;
 
-/** Runs the modules of all blocks to their ends. @returns what went wrong, by block. */
+/**
+ * Runs the modules of all blocks to their ends, in one process: most of the work is to load what they import.
+ * @returns what went wrong, by block.
+ */
 export async function runModules(
   blocks: readonly Block[],
   stage: Stage,
 ): Promise<Map<Block, unknown>> {
-  const failures = new Map<Block, unknown>();
-  const waiting = [...blocks];
-  const worker = async (): Promise<void> => {
-    for (let block = waiting.shift(); block !== undefined; block = waiting.shift()) {
-      try {
-        await runModule(block, stage);
-      } catch (error) {
-        failures.set(block, error);
-      }
-    }
-  };
-  await Promise.all(Array.from({ length: RUNS_MAX }, worker));
-  return failures;
-}
-
-/** Rejects when the module throws, or goes on for too long. */
-async function runModule(block: Block, stage: Stage): Promise<void> {
   // tsx would also read what this Node cannot.
-  if (block.language === 'js') await run(process.execPath, ['--check', moduleOf(block)]);
-  // What a module disposes of at its end is disposed of; what it leaves open ends with the process.
-  const program = `await import(${JSON.stringify(moduleOf(block))}); process.exit(0);`;
-  await run(
+  for (const block of blocks.filter(({ language }) => language === 'js')) {
+    await run(process.execPath, ['--check', moduleOf(block)]);
+  }
+  const child = spawn(
     process.execPath,
-    ['--conditions=@leasehold/source', '--import', 'tsx', '--input-type=module', '--eval', program],
+    [
+      ...['--conditions=@leasehold/source', '--import', 'tsx', '--input-type=module'],
+      ...['--eval', RUNNER, '--', String(RUN_MS_MAX), ...blocks.map(moduleOf)],
+    ],
     {
-      timeout: RUN_MS_MAX,
       cwd: REPOSITORY,
+      stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       env: {
         PATH: process.env['PATH'],
         LEASEHOLD_URL: stage.controllerUrl,
@@ -108,6 +116,19 @@ async function runModule(block: Block, stage: Stage): Promise<void> {
       },
     },
   );
+  let printed = '';
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => (printed += text));
+  // A block has failed until it is known to have ended.
+  const failures = new Map<Block, unknown>(blocks.map((block) => [block, 'it has not run']));
+  child.on('message', ({ place, problem }: { place: number; problem: string | null }) => {
+    const block = blocks[place];
+    if (block === undefined) return;
+    if (problem === null) failures.delete(block);
+    else failures.set(block, problem);
+  });
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 0) throw new Error(`the blocks ended with ${String(code)}\n${printed}`);
+  return failures;
 }
 
 function readSetup(name: string): Promise<string> {

@@ -71,6 +71,20 @@ const GRANTING = [
     replace: "when 'permit' then r.held_of_key + r.rank <= w.permits_per_key + 1",
   },
   {
+    name: 'ordinary-beside-permits',
+    breaks: 'a lease with permits is granted by permits alone',
+    file: `${CORE}/grants/sql/grant.ts`,
+    find: 'and not ${HAS_PERMITS}\n        and (w.request_id is null or not ${IS_USED})',
+    replace: 'and (w.request_id is null or not ${IS_USED})',
+  },
+  {
+    name: 'total-of-later-permits',
+    breaks: 'a total that comes counts the permits that are held',
+    file: `${CORE}/leases/sql/permits.ts`,
+    find: 'hadTotal.get(namespace) === (total === null)',
+    replace: 'false && hadTotal.get(namespace) === (total === null)',
+  },
+  {
     name: 'reader-beside-writer',
     breaks: 'a lease that one holds alone is not shared',
     file: `${CORE}/grants/sql/pools.ts`,
@@ -326,6 +340,20 @@ const QUEUE = [
     replace: "when 'environment' then interval '10 seconds'",
   },
   {
+    name: 'together-is-an-order',
+    breaks: 'leases that are granted together are not taken in an order',
+    file: `${CORE}/leases/why.ts`,
+    find: 'const isOrdered = held.transaction !== grant.transaction;',
+    replace: 'const isOrdered = true;',
+  },
+  {
+    name: 'wait-of-the-refused-is-lost',
+    breaks: 'a wait that ended without a grant is counted',
+    file: 'prisma/migrations/20261129100000_waits/migration.sql',
+    find: "for each row when (old.face <> 'key')",
+    replace: "for each row when (old.face <> 'key' and old.valid_until > clock_timestamp())",
+  },
+  {
     name: 'repeated-request-supersedes-again',
     breaks: 'a request supersedes nothing that came after it, however often it is sent',
     file: `${CORE}/leases/environment-waiting.ts`,
@@ -484,6 +512,14 @@ const CONNECTING = [
 ];
 
 const ACCESS = [
+  {
+    name: 'orders-with-hidden-leases',
+    breaks:
+      'a caller that is limited to namespaces is told of no order with a lease that it may not see',
+    file: `${CORE}/leases/sql/waits.ts`,
+    find: 'and ${withinLimits(namespaces, fragment`r.namespace`)}',
+    replace: '',
+  },
   {
     name: 'client-may-revoke',
     breaks: 'only an operator revokes',

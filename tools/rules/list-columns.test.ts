@@ -9,7 +9,7 @@ interface Place {
   readonly without: readonly string[];
 }
 
-const CSV = 'apps/controller/src/export/export-lists.ts';
+const CSV = 'apps/controller/src/http/export-routes.ts';
 const FEATURES = 'apps/console/src/features';
 const GRANTS: Place = {
   file: 'apps/cli/src/output/grant-text.ts',

@@ -1,10 +1,15 @@
 /** One run of Vitest as a phase of a suite, and what it has found. */
+import { writeFileSync } from 'node:fs';
 import { mkdir, readFile, rm } from 'node:fs/promises';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { root, runInstalled } from '../workspace.mjs';
 
 /** Where reports of runs are kept. */
 export const RESULTS = path.join(root, '.test-results');
+
+/** Tells {@link Report} its file. */
+const FILE_VARIABLE = 'LEASEHOLD_TEST_REPORT';
 
 /**
  * Runs one file at a time and prints only what failed, in full.
@@ -14,9 +19,9 @@ export async function runVitest(name, args, env = {}) {
   const file = path.join(RESULTS, `${name.replaceAll(/\W+/g, '-')}.json`);
   await mkdir(RESULTS, { recursive: true });
   await rm(file, { force: true });
-  const reporters = ['--reporter=minimal', '--reporter=json', `--outputFile.json=${file}`];
+  const reporters = ['--reporter=minimal', `--reporter=${fileURLToPath(import.meta.url)}`];
   const exitCode = await runInstalled('.bin/vitest', ['run', ...reporters, ...args], {
-    env,
+    env: { ...env, [FILE_VARIABLE]: file },
     ifFailed: true,
   });
   const report = await readReport(file);
@@ -27,23 +32,31 @@ export async function runVitest(name, args, env = {}) {
 /** A report that is missing has failed. */
 async function readReport(file) {
   const text = await readFile(file, 'utf8').catch(() => undefined);
-  if (text === undefined) return { passed: 0, failed: 0, failures: [], files: [] };
-  const report = JSON.parse(text);
-  const failures = report.testResults.flatMap(failuresIn);
-  const files = report.testResults.map((result) => ({
-    name: nameOf(result),
-    tookMs: result.endTime - result.startTime,
-  }));
-  return { passed: report.numPassedTests, failed: failures.length, failures, files };
+  const files = text === undefined ? [] : JSON.parse(text);
+  const failures = files.flatMap((one) => one.failures);
+  const passed = files.reduce((sum, one) => sum + one.passed, 0);
+  return { passed, failed: failures.length, failures, files };
 }
 
-function failuresIn(result) {
-  const failed = result.assertionResults.filter(({ status }) => status === 'failed');
+/** A reporter for Vitest. Its own does not count the hooks of a file, which start what a test of processes needs. */
+// eslint-disable-next-line no-restricted-syntax -- Vitest makes the default export.
+export default class Report {
+  onTestRunEnd(modules) {
+    writeFileSync(process.env[FILE_VARIABLE], JSON.stringify(modules.map(foundIn)));
+  }
+}
+
+function foundIn(module) {
+  const name = path.relative(root, module.moduleId);
+  const tests = [...module.children.allTests()];
+  const failed = tests.filter((test) => test.result().state === 'failed');
+  const { collectDuration, duration } = module.diagnostic();
   // A file that could not be loaded, or whose hooks failed, has failed as a whole.
-  if (failed.length === 0 && result.status === 'failed') return [nameOf(result)];
-  return failed.map(({ fullName }) => `${nameOf(result)}: ${fullName}`);
-}
-
-function nameOf(result) {
-  return path.relative(root, result.name);
+  const whole = failed.length === 0 && module.state() === 'failed' ? [name] : [];
+  return {
+    name,
+    passed: tests.filter((test) => test.result().state === 'passed').length,
+    failures: [...whole, ...failed.map(({ fullName }) => `${name}: ${fullName}`)],
+    tookMs: collectDuration + duration,
+  };
 }

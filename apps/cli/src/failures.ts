@@ -163,6 +163,10 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'key.terminating': 'Wait, or pass a larger `--wait`, such as `--wait 1m`.',
   'key.holder_unreachable':
     'Its backend may still run, so the key is not granted again before it expires. See `leasehold drones ls`.',
+  'environment.frozen':
+    '`--wait` waits for the end of a freeze that is within it. With `--override REASON` it is passed, if it allows that: see `leasehold env freeze ls`.',
+  'environment.superseded':
+    'Nothing was started: what it was for is done by the newer one. `--held-exit N` gives another exit code.',
   'config.invalid': 'Nothing was started.',
   'reservation.datacenter_unreachable':
     'It stays there. `leasehold datacenters ls` shows which datacenters can be reached.',

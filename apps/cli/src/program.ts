@@ -9,8 +9,8 @@ import { addBackends } from './commands/backends.ts';
 import { addConfig, addContext } from './commands/context.ts';
 import { addDrones } from './commands/drones.ts';
 import { addAudit, addEvents, addRefusals } from './commands/events.ts';
-import { addFind } from './commands/find.ts';
-import { addGateway } from './commands/gateway.ts';
+import { addFind } from './commands/operations.ts';
+import { addGateway } from './commands/backends.ts';
 import { addConnect, addKeys, addOpen } from './commands/keys.ts';
 import { addEnvironments, addLeases } from './commands/leases.ts';
 import { addDatacenters, addDoctor, addHoldOff, addWebhook } from './commands/operations.ts';
@@ -156,7 +156,7 @@ ${EXIT_CODES_HELP}`;
 function listsIn(command: Command): Command[] {
   if (command.commands.length > 0) return command.commands.flatMap(listsIn);
   const isPaged = command.options.some(({ long }) => long === '--limit');
-  const isOther = ['ls', 'tree'].includes(command.name());
+  const isOther = ['ls', 'tree', 'why'].includes(command.name());
   return (isPaged || isOther) && command.name() !== 'create' ? [command] : [];
 }
 

@@ -7,10 +7,18 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { isRunning, waitUntil } from '@leasehold/testing';
-import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { isRunning, waitUntil, type FaultProxy } from '@leasehold/testing';
+import {
+  afterAll,
+  beforeAll,
+  describe,
+  expect,
+  onTestFinished,
+  test,
+  type TestContext,
+} from 'vitest';
 import { CliStage, heldLease } from './testing/cli-controller.ts';
-import { type Ended, type Started } from './testing/command-line.ts';
+import { startCommand, type Ended, type Started } from './testing/command-line.ts';
 
 let cli: CliStage;
 let folder: string;
@@ -19,10 +27,6 @@ beforeAll(async () => {
   cli = await CliStage.open();
   folder = await mkdtemp(join(tmpdir(), 'leasehold-run-'));
 }, 60_000);
-
-afterEach(() => {
-  cli.proxy.heal();
-});
 
 afterAll(async () => {
   await cli.close();
@@ -44,6 +48,8 @@ async function eventsOf(key: string): Promise<{ kind: string; reason: string | n
 /** A job that notes its processes, one of them in the background, and goes on until it is killed. */
 interface Job {
   readonly key: string;
+  /** Between its command line and the controller. */
+  readonly network: FaultProxy;
   readonly started: Started;
   /** Of the shell and of what it has started. */
   readonly pids: readonly number[];
@@ -53,19 +59,25 @@ interface Job {
 }
 
 /** `onTerm` is what the job does at SIGTERM, as a shell's trap. */
-async function aJob(onTerm: string, ...options: string[]): Promise<Job> {
+async function aJob(
+  { onTestFinished: whenOver }: Pick<TestContext, 'onTestFinished'>,
+  onTerm: string,
+  ...options: string[]
+): Promise<Job> {
   const key = aKey();
+  const network = await cli.front();
   const file = join(folder, key);
   const script = `
     trap '${onTerm}' TERM
     (trap '' TERM; while :; do sleep 0.05; done) &
     echo "pids $$ $!" >>"$0"
     while :; do sleep 0.05; done`;
-  const started = cli.start(
-    ...['leases', 'run', `run/${key}`, ...options, '--', 'sh', '-c', script, file],
+  const started = startCommand(
+    ['leases', 'run', `run/${key}`, ...options, '--', 'sh', '-c', script, file],
+    { ...cli.env, LEASEHOLD_URL: network.url },
   );
   // If the test has not ended the job, its guard does.
-  onTestFinished(() => void started.child.kill('SIGKILL'));
+  whenOver(() => void started.child.kill('SIGKILL'));
   const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
   const found = await waitUntil(
     async () => {
@@ -75,7 +87,7 @@ async function aJob(onTerm: string, ...options: string[]): Promise<Job> {
     { what: 'the job' },
   );
   const pids = [Number(found[1]), Number(found[2])];
-  return { key, started, pids, notes, isGone: () => !pids.some(isRunning) };
+  return { key, network, started, pids, notes, isGone: () => !pids.some(isRunning) };
 }
 
 /** The guard of a run: the parent of the job's shell. */
@@ -185,20 +197,18 @@ describe('a command under a lease', () => {
     expect((await eventsOf(key)).map(({ kind }) => kind)).toEqual(['granted', 'released']);
   });
 
-  test('receives SIGINT, SIGTERM and SIGHUP, as do its children', async () => {
-    for (const [signal, exitCode] of [
-      ['SIGINT', 130],
-      ['SIGTERM', 143],
-      ['SIGHUP', 129],
-    ] as const) {
-      const job = await aJob('exit 143');
+  test.for([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('receives %s, as do its children', async ([signal, exitCode], on) => {
+    const job = await aJob(on, 'exit 143');
 
-      job.started.child.kill(signal);
+    job.started.child.kill(signal);
 
-      expect((await job.started.ended).exitCode).toBe(exitCode);
-      expect(job.isGone()).toBe(true);
-      expect((await viewOf(job.key))?.phase).toBe('free');
-    }
+    expect((await job.started.ended).exitCode).toBe(exitCode);
+    expect(job.isGone()).toBe(true);
+    expect((await viewOf(job.key))?.phase).toBe('free');
   });
 
   test('leaves no process of its session behind when it ends, not even one in a group of its own', async () => {
@@ -267,11 +277,13 @@ describe('a command without a lease', () => {
   });
 });
 
-describe('a command whose lease ends', () => {
-  test('is sent SIGTERM, then SIGKILL, before its grant expires, when the controller is cut off', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '2000');
+// With a TTL of 6 s a busy machine has a second after the deadline to find the lease still held.
+describe.concurrent('a command whose lease ends', () => {
+  test('is sent SIGTERM, then SIGKILL, before its grant expires, when the controller is cut off', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, LOG_TERM, '--ttl', '6000');
 
-    cli.proxy.drop();
+    job.network.drop();
     await waitUntil(job.isGone);
     const view = await viewOf(job.key);
     const ended = await job.started.ended;
@@ -284,8 +296,9 @@ describe('a command whose lease ends', () => {
     expect(ended.stderr).toMatch(/and the command was ended by SIGKILL\./u);
   });
 
-  test('is killed at once when the lease was revoked by force', async () => {
-    const job = await aJob(LOG_TERM);
+  test('is killed at once when the lease was revoked by force', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, LOG_TERM);
     const { leaseId } = (await viewOf(job.key)) ?? { leaseId: '' };
 
     await cli.api().leases.revoke.mutate({ leaseId, mode: 'force', reason: 'wedged' });
@@ -297,8 +310,9 @@ describe('a command whose lease ends', () => {
     expect(ended.stderr).toContain(`run/${job.key} was revoked (wedged)`);
   });
 
-  test('is asked to stop when the lease is revoked gracefully', async () => {
-    const job = await aJob(SAVE_AND_EXIT);
+  test('is asked to stop when the lease is revoked gracefully', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, SAVE_AND_EXIT);
     const { leaseId } = (await viewOf(job.key)) ?? { leaseId: '' };
 
     await cli.api().leases.revoke.mutate({ leaseId, mode: 'graceful', reason: 'move over' });
@@ -311,10 +325,10 @@ describe('a command whose lease ends', () => {
   });
 });
 
-describe('a command whose command line', () => {
-  // A TTL of 6 s: after the deadline a busy machine has a second to find the lease still held.
-  test('is killed is sent SIGTERM, and is gone with its children before the lease expires', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '6000');
+describe.concurrent('a command whose command line', () => {
+  test('is killed is sent SIGTERM, and is gone with its children before the lease expires', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, LOG_TERM, '--ttl', '6000');
 
     job.started.child.kill('SIGKILL');
     await waitUntil(async () => (await job.notes()).includes('term'));
@@ -323,8 +337,9 @@ describe('a command whose command line', () => {
     expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
   });
 
-  test('is stopped is killed in time, and the command line reports it when it continues', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '6000');
+  test('is stopped is killed in time, and the command line reports it when it continues', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, LOG_TERM, '--ttl', '6000');
 
     job.started.child.kill('SIGSTOP');
     await waitUntil(job.isGone);
@@ -336,8 +351,9 @@ describe('a command whose command line', () => {
     expect(ended.exitCode).toBe(125);
   });
 
-  test('is stopped by Ctrl-Z is stopped with it, and continues with it', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '60000');
+  test('is stopped by Ctrl-Z is stopped with it, and continues with it', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, LOG_TERM, '--ttl', '60000');
     const stateOf = (pid: number): string | undefined =>
       /\) (\S) /u.exec(readFileSync(`/proc/${String(pid)}/stat`, 'utf8'))?.[1];
     // The command line stops itself last: a SIGCONT before that is lost.
@@ -353,8 +369,9 @@ describe('a command whose command line', () => {
     expect((await job.started.ended).exitCode).toBe(130);
   });
 
-  test('loses its guard is killed with its children, and the lease is given back', async () => {
-    const job = await aJob(LOG_TERM);
+  test('loses its guard is killed with its children, and the lease is given back', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, LOG_TERM);
 
     process.kill(guardOf(job), 'SIGKILL');
     const ended = await job.started.ended;
@@ -364,16 +381,17 @@ describe('a command whose command line', () => {
     expect((await viewOf(job.key))?.phase).toBe('free');
   });
 
-  test('has a guard that hangs is killed without it', async () => {
-    const job = await aJob(LOG_TERM, '--ttl', '6000');
+  test('has a guard that hangs is killed without it', async (on) => {
+    const { expect } = on;
+    const job = await aJob(on, LOG_TERM, '--ttl', '6000');
     const guard = guardOf(job);
 
     process.kill(guard, 'SIGSTOP');
-    cli.proxy.drop();
+    job.network.drop();
     await waitUntil(job.isGone);
 
     expect(await viewOf(job.key)).toMatchObject({ phase: 'held' });
-    cli.proxy.heal();
+    job.network.heal();
     expect((await job.started.ended).exitCode).toBe(125);
     expect(isRunning(guard)).toBe(false);
   });

@@ -1,11 +1,57 @@
 /** Puts a controller together from its parts, and takes it apart again in the opposite order. */
-import { LeaseError, toleratedClockRatio } from '@leasehold/keys-core';
-import { countDrones } from '@leasehold/keys-core/fleet';
-import { countCrashLoops } from '@leasehold/keys-core/keys';
-import { countFailingCallbacks, countWaiters } from '@leasehold/keys-core/leases';
-import { checkReachable, type Store } from '@leasehold/keys-core/postgres';
-import { createStatsCounter } from '@leasehold/keys-core/stats';
-import { listenProblem } from '@leasehold/service-kit';
+import { hostname } from 'node:os';
+import { describeError, type ApiServices, type EventService, type LeaseFace } from '@leasehold/api';
+import { LeaseError, toleratedClockRatio, type EventView } from '@leasehold/keys-core';
+import {
+  countAudit,
+  createHoldOffService,
+  createPeopleService,
+  createTokenAuthority,
+  createTokenService,
+  listAudit,
+  writeAudit,
+} from '@leasehold/keys-core/access';
+import { createBulk } from '@leasehold/keys-core/bulk';
+import {
+  changesOf,
+  countEvents,
+  createEventStream,
+  createObserving,
+  listEvents,
+  type EventRow,
+  type EventStream,
+} from '@leasehold/keys-core/events';
+import {
+  countDrones,
+  chooseDrone,
+  createFleetService,
+  createOutboxFeed,
+} from '@leasehold/keys-core/fleet';
+import { createGatewayService } from '@leasehold/keys-core/gateway';
+import { createLeaseStore, type LeaseStore } from '@leasehold/keys-core/grants';
+import { countCrashLoops, createKeyService, type KeyService } from '@leasehold/keys-core/keys';
+import {
+  countFailingCallbacks,
+  countWaiters,
+  createFreezeService,
+  createLeaseOperations,
+  createLeaseService,
+  createLeasesTogether,
+  createRevocationWatch,
+  createWhileLeader,
+  readPermitShares,
+  type WhileLeader,
+} from '@leasehold/keys-core/leases';
+import { checkReachable, type Store, readNow } from '@leasehold/keys-core/postgres';
+import { createSearchService } from '@leasehold/keys-core/search';
+import {
+  createStatsCounter,
+  createStatsService,
+  listRefusals,
+  Refusals,
+  type StatsCounter,
+} from '@leasehold/keys-core/stats';
+import { listenProblem, type Logger } from '@leasehold/service-kit';
 import { createSources } from '@leasehold/service-kit/source-address';
 import type { Registry } from 'prom-client';
 import {
@@ -15,13 +61,295 @@ import {
   type Backlogs,
   type Job,
 } from './background.ts';
+import type { ControllerConfig } from './config.ts';
 import { examineDatabase, openControllerStore, type ControllerDeps } from './database.ts';
-import { openFairUse } from './fair-use/fair-use.ts';
+import { openFairUse, type FairUseParts } from './fair-use/fair-use.ts';
 import { createHttpServer } from './http/http-server.ts';
-import { addGauges, createMetrics } from './metrics.ts';
-import { openDatacenters } from './peers/open-datacenters.ts';
-import { createParts, type Config, type Parts, type Serving } from './services.ts';
+import { createOpenConnections } from './http/sockets/open-connections.ts';
+import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
+import { openDatacenters, type OpenDatacenters } from './peers/open-datacenters.ts';
 import { createSignIn, type SignIn } from './sign-in/sign-in.ts';
+import { createWebhook } from './webhook.ts';
+
+export type Config = Omit<ControllerConfig, 'databaseUrl' | 'schema'>;
+
+/** What the server is made of, and what is to be closed after it. */
+export type Parts = ReturnType<typeof createParts>;
+
+/** The longest time for which a job rests when the controller that does it has died. */
+const JOB_LEASE_MS_MAX = 15_000;
+
+function createParts(serving: Serving) {
+  const { store, metrics, signIn, datacenters, config, log } = serving;
+  const { heartbeatMs, ladder, datacenter } = config;
+  const random = (): number => store.ids.random();
+  const leases = createLeaseStore(store);
+  const { revocations, ...faces } = createLeaseFaces({
+    store,
+    leases,
+    metrics,
+    log,
+    environmentLeaseMs: config.environmentLeaseMs,
+  });
+  const keys = createKeyService({
+    store,
+    leases,
+    ladder,
+    heartbeatMs,
+    chooseDrone: (wanted) => chooseDrone(store, { ...wanted, datacenter, heartbeatMs, random }),
+  });
+  const events = createEventStream({
+    store,
+    onError: (error) => log.warn({ err: error }, 'events could not be read; trying again'),
+  });
+  const feed = createOutboxFeed(store, log);
+  const whileLeader = leaderOf(serving);
+  const bulk = createBulk({
+    store,
+    keys,
+    whileLeader,
+    log,
+    ...faces,
+    codeOf: (error) => describeError(error).leaseholdCode,
+  });
+  const tokens = createTokenAuthority(store);
+  const connections = createOpenConnections(store, log);
+  const fleet = createFleetService({ store, keys, feed, heartbeatMs });
+  const refusals = new Refusals(store.clock);
+  const stats = createStatsService({ store, datacenter, heartbeatMs, events });
+  const webhook = webhookOf(serving, stats);
+  const made = { ...faces, keys, fleet, events, bulk, stats, webhook, refusals };
+  return {
+    isPressed: () => leases.isPressed(),
+    services: servicesOf(serving, made),
+    refusals,
+    webhook,
+    feed,
+    tokens,
+    connections,
+    revocations,
+    events,
+    bulk,
+    whileLeader,
+    async close() {
+      await bulk.runner.close();
+      await events.close();
+      for (const part of [feed, connections, tokens, signIn.authority]) part.close();
+      await datacenters.close();
+    },
+  };
+}
+
+/** What {@link createParts} has made that procedures call. */
+interface Made extends Pick<ApiServices, 'leases' | 'environments' | 'fleet' | 'stats'> {
+  readonly keys: KeyService;
+  readonly events: EventStream;
+  readonly bulk: ReturnType<typeof createBulk>;
+  readonly webhook: ReturnType<typeof webhookOf>;
+  readonly refusals: Refusals;
+}
+
+function servicesOf(
+  serving: Serving,
+  { keys, fleet, leases, environments, events, bulk, stats, webhook, refusals }: Made,
+): ApiServices {
+  const { store, datacenters, config, fairUse, log } = serving;
+  const { heartbeatMs, datacenter } = config;
+  const reservations = datacenters.reservationsOf(keys, fleet);
+  return {
+    keys,
+    fleet,
+    leases,
+    environments,
+    freezes: createFreezeService(store),
+    reservations,
+    gateway: {
+      ...createGatewayService({ store, connect: (...asked) => reservations.connect(...asked) }),
+      addresses: config.gateway,
+    },
+    tokens: createTokenService(store, fairUse.fairUse),
+    audit: auditService(store),
+    events: createEventService(events, serving),
+    bulk: bulk.service,
+    people: createPeopleService(store),
+    search: createSearchService({
+      store,
+      heartbeatMs,
+      onFailure: (error) => log.warn({ err: error }, 'a part of a search failed'),
+    }),
+    stats,
+    webhook: webhook.service,
+    refusals: refusalService(serving, refusals),
+    witness: witnessService(store),
+    holdOff: createHoldOffService(store),
+    datacenter,
+    isReadingAudited: config.isReadingAudited,
+    settings: config.settings,
+    datacenters: datacenters.service,
+    giveUp: datacenters.giveUp,
+    now: () => readNow(store.reads),
+    reportFailure: failureReporter(log),
+  };
+}
+
+function auditService({ reads, general }: Store): ApiServices['audit'] {
+  return {
+    list: (input) => listAudit(reads, input),
+    count: (input) => countAudit(reads, input),
+    write: (entry) => writeAudit(general, entry),
+  };
+}
+
+function webhookOf({ store, config, metrics, log }: Serving, stats: ApiServices['stats']) {
+  return createWebhook({
+    store,
+    stats,
+    log,
+    config: config.webhook,
+    datacenter: config.datacenter,
+    onOutcome: (outcome) => metrics.webhook(outcome),
+  });
+}
+
+function refusalService(
+  { store, metrics }: Pick<Serving, 'store' | 'metrics'>,
+  refusals: Refusals,
+): ApiServices['refusals'] {
+  return {
+    note(refusal) {
+      refusals.note(refusal);
+      metrics.refused(refusal.face, refusal.code);
+    },
+    list: (input, limits) => listRefusals(store, input, limits),
+  };
+}
+
+function witnessService({ witness }: Store): ApiServices['witness'] {
+  return { told: () => witness.stamp(), consider: (told) => witness.consider(told) };
+}
+
+function leaderOf({ store, config, log }: Serving): WhileLeader {
+  const id = store.ids.uuid().slice(0, 8);
+  return createWhileLeader({
+    store,
+    log,
+    holder: `controller ${hostname()}:${String(process.pid)} ${id}`,
+    // Not longer than a key's: a hold-off lasts as long as the longest lease.
+    ttlMs: Math.min(JOB_LEASE_MS_MAX, config.ladder.ttlMs),
+  });
+}
+
+function failureReporter(log: Logger): ApiServices['reportFailure'] {
+  return (error, call) => {
+    const { incidentId, leaseholdCode } = describeError(error);
+    log.error({ ...call, incidentId, leaseholdCode, err: error }, 'call failed');
+  };
+}
+
+interface Serving {
+  readonly store: Store;
+  readonly metrics: ControllerMetrics;
+  readonly stats: StatsCounter;
+  readonly signIn: SignIn;
+  readonly datacenters: OpenDatacenters;
+  readonly config: Config;
+  readonly fairUse: FairUseParts;
+  readonly log: Logger;
+}
+
+/** The place before all events, for a reader that may see none. */
+const OLDEST = 'oldest';
+
+/** The event stream of this controller and its history, in the form of the API. */
+function createEventService(
+  stream: EventStream,
+  { store, log }: Pick<Serving, 'store' | 'log'>,
+): EventService {
+  const { datacenter } = store;
+  const observing = createObserving({
+    store,
+    stream,
+    onError: (error) => log.warn({ err: error }, 'holders could not be read; trying again'),
+  });
+  return {
+    async head(limits) {
+      const head = await stream.head();
+      if (limits === null) return head;
+      const endOf = async (direction: 'asc' | 'desc'): Promise<string | undefined> =>
+        (await listEvents(store.reads, { direction, limit: 1 }, limits)).items[0]?.id;
+      const [oldestId, lastId] = await Promise.all([endOf('asc'), endOf('desc')]);
+      return { lastId: lastId ?? OLDEST, oldestId: oldestId ?? null };
+    },
+    async list(input, limits) {
+      const { items, nextCursor } = await listEvents(store.reads, input, limits);
+      return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };
+    },
+    count: (input, limits) => countEvents(store.reads, input, limits),
+    watch: async (request, signal) => views(await stream.open(request, signal), datacenter),
+    async changes(request, signal) {
+      const leaving = new AbortController();
+      const events = await stream.open(request, AbortSignal.any([signal, leaving.signal]));
+      return changesOf(events, { store, signal, leave: () => leaving.abort() });
+    },
+    observe: (resource, signal) => observing.observe(resource, signal),
+  };
+}
+
+async function* views(
+  events: AsyncIterable<EventRow>,
+  datacenter: string,
+): AsyncGenerator<EventView, void> {
+  for await (const event of events) yield viewOf(event, datacenter);
+}
+
+function viewOf(event: EventRow, datacenter: string): EventView {
+  return { ...event, at: new Date(event.at).toISOString(), datacenter };
+}
+
+/** The two faces of services over one store, and the one watch that tells the holders of both of revocations. */
+function createLeaseFaces(deps: {
+  readonly store: Store;
+  readonly leases: LeaseStore;
+  readonly metrics: ControllerMetrics;
+  readonly log: Logger;
+  /** How long an environment is leased if its holder names no duration, in milliseconds. */
+  readonly environmentLeaseMs: number;
+}) {
+  const { store, leases, metrics, log, environmentLeaseMs } = deps;
+  const revocations = createRevocationWatch(store, (error) =>
+    log.warn({ err: error }, 'revocations could not be read; trying again'),
+  );
+  const face = (name: 'lease' | 'environment'): LeaseFace => ({
+    ...createLeaseService({
+      store,
+      leases,
+      face: name,
+      ttlMsDefault: name === 'environment' ? environmentLeaseMs : undefined,
+    }),
+    ...createLeaseOperations({ store, face: name, revocations }),
+  });
+  const together = createLeasesTogether({ store });
+  return {
+    leases: { ...face('lease'), ...together },
+    environments: countingRefusals(face('environment'), metrics),
+    revocations,
+  };
+}
+
+/** An environments face whose refusals are timed; the store reports how long grants are held. */
+function countingRefusals(environments: LeaseFace, metrics: ControllerMetrics): LeaseFace {
+  return {
+    ...environments,
+    async acquire(input, caller, life) {
+      const startedAtMs = performance.now();
+      const answer = await environments.acquire(input, caller, life);
+      if (answer.outcome === 'held') {
+        metrics.environmentDenied(input.action ?? '', performance.now() - startedAtMs);
+      }
+      return answer;
+    },
+  };
+}
 
 /** A running controller. */
 export interface Controller {
@@ -176,6 +504,7 @@ function addAllGauges({ store, metrics, config }: Serving, parts: Parts, backlog
   addGauges(metrics.registry, {
     drones: () => countDrones(store.general, config.heartbeatMs),
     waiters: () => countWaiters(store.general),
+    permitShares: () => readPermitShares(store.general),
     failingCallbacks: () => countFailingCallbacks(store.general),
     crashLoops: async () => (await countCrashLoops(store.guests)).count,
     sessionCount: () => parts.feed.droneCount,

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createControllerClient, type ControllerClient } from '@leasehold/client';
 import { createDatabase, startEmbeddedPostgres } from '@leasehold/keys-core/postgres';
 import {
@@ -13,6 +13,7 @@ import {
   startControllerProcess,
   waitUntil,
   type ControllerProcess,
+  type TestDatabase,
 } from '@leasehold/testing';
 
 async function aFolder(): Promise<string> {
@@ -74,21 +75,23 @@ const statusOf = (controller: ControllerProcess, route: string): Promise<number 
     () => undefined,
   );
 
-test('a controller warns when its ladder differs from that of a running one, and names both', async () => {
-  const databaseUrl = await aDatabase();
-  await aController(databaseUrl, await aFolder());
-  const env = { LEASEHOLD_KEY_EXPIRE_MS: '7000' };
-  const second = await startControllerProcess({ databaseUrl, home: await aFolder(), env });
-  onTestFinished(() => second.kill());
+/** One after the other, on one database and one home. */
+describe('a controller, from its first start to its last', () => {
+  let database: TestDatabase;
+  let home: string;
+  let controller: ControllerProcess;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
+    controller = await startControllerProcess({ databaseUrl: database.url, home });
+  });
+  afterAll(async () => {
+    await controller.kill();
+    await database.drop();
+    await rm(home, { recursive: true, force: true, maxRetries: 10 });
+  });
 
-  expect(second.log()).toMatch(/"ttlMs":7000.*"ttlMs":6000.*gives keys another ladder/u);
-});
-
-describe('controller process', () => {
   test('on an empty database writes the first credentials, for its owner alone, and serves calls', async () => {
-    const home = await aFolder();
-    const controller = await aController(await aDatabase(), home);
-
     const admin = await adminOf(controller, home);
 
     expect((await admin.tokens.list.query({})).items).toHaveLength(6);
@@ -97,19 +100,45 @@ describe('controller process', () => {
     expect(controller.log()).not.toMatch(/lh_[A-Za-z0-9_-]{10}/u);
   });
 
-  test('C35 a restart keeps tokens, credentials and their permissions', async () => {
-    const home = await aFolder();
-    const databaseUrl = await aDatabase();
-    const before = await aController(databaseUrl, home);
-    const secrets = await readFile(path.join(home, 'credentials.json'), 'utf8');
-    expect(await before.stop()).toBe(0);
+  test('a second one warns when its ladder differs from that of the first, and names both', async () => {
+    const env = { LEASEHOLD_KEY_EXPIRE_MS: '7000' };
+    const second = await startControllerProcess({
+      databaseUrl: database.url,
+      home: await aFolder(),
+      env,
+    });
+    onTestFinished(() => second.kill());
 
-    const after = await aController(databaseUrl, home, before.port);
-
-    expect(await readFile(path.join(home, 'credentials.json'), 'utf8')).toBe(secrets);
-    expect((await (await adminOf(after, home)).keys.list.query({})).items).toEqual([]);
+    expect(second.log()).toMatch(/"ttlMs":7000.*"ttlMs":6000.*gives keys another ladder/u);
   });
 
+  test('SIGTERM ends it cleanly, even with open connections', () => expectCleanEnd('SIGTERM'));
+
+  test('C35 a restart keeps tokens, credentials and their permissions', async () => {
+    const secrets = await readFile(path.join(home, 'credentials.json'), 'utf8');
+    const { url: databaseUrl } = database;
+
+    controller = await startControllerProcess({ databaseUrl, home, port: controller.port });
+
+    expect(await readFile(path.join(home, 'credentials.json'), 'utf8')).toBe(secrets);
+    expect((await (await adminOf(controller, home)).keys.list.query({})).items).toEqual([]);
+  });
+
+  test('SIGINT ends it cleanly, even with open connections', () => expectCleanEnd('SIGINT'));
+
+  async function expectCleanEnd(signal: NodeJS.Signals): Promise<void> {
+    const { url } = controller;
+    const client = createControllerClient({ url, token: 'lh_none', transport: 'ws' });
+    onTestFinished(() => client.close());
+    await client.api.keys.list.query({}).catch(() => 'refused');
+
+    controller.signal(signal);
+
+    expect(await controller.exited).toBe(0);
+  }
+});
+
+describe('controller process', () => {
   test('two that start at once on an empty database both get ready, and one home has the first tokens', async () => {
     const databaseUrl = await aDatabase();
     const homes = [await aFolder(), await aFolder()];
@@ -131,25 +160,6 @@ describe('controller process', () => {
     expect(loser.log()).toContain(`${winner ?? ''}/credentials.json`);
     expect(loser.log()).toContain('leasehold admin create');
   });
-
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    '%s ends it cleanly, even with open connections',
-    async (signal) => {
-      const home = await aFolder();
-      const controller = await aController(await aDatabase(), home);
-      const client = createControllerClient({
-        url: controller.url,
-        token: 'lh_none',
-        transport: 'ws',
-      });
-      onTestFinished(() => client.close());
-      await client.api.keys.list.query({}).catch(() => 'refused');
-
-      controller.signal(signal);
-
-      expect(await controller.exited).toBe(0);
-    },
-  );
 
   test('reports plainly that its port is in use, with what to do', async () => {
     const server = net.createServer();

@@ -113,6 +113,7 @@ function instruments(registry: Registry) {
       labelNames: ['face', 'outcome'],
       buckets: WAIT_MS_BUCKETS,
     }),
+    superseded: counter('superseded_total', 'Requests that gave way to newer ones.', ['was']),
     handovers: histogram(
       'handover_ms',
       'Time from the end of a grant to the next one, if that caller had waited.',
@@ -148,6 +149,7 @@ function observerOf(to: Instruments, actionLabel: (action: string) => string): S
     renewalsRefused: () => undefined,
     release: (face, outcome) => to.releases.inc({ face, outcome }),
     waited: (face, durationMs, outcome) => to.waits.observe({ face, outcome }, durationMs),
+    superseded: (was, count) => to.superseded.inc({ was }, count),
     handedOver: (face, durationMs) => to.handovers.observe({ face }, durationMs),
     // It still counts as a denied grant, as Plane counts it.
     joined: () => undefined,
@@ -170,6 +172,8 @@ interface GaugeSources {
   readonly drones: () => Promise<Readonly<Record<string, number>>>;
   /** Callers that wait, by face. */
   readonly waiters: () => Promise<Readonly<Record<string, number>>>;
+  /** The share of the permits of all keys together that is in use, by namespace. */
+  readonly permitShares: () => Promise<Readonly<Record<string, number>>>;
   readonly failingCallbacks: () => Promise<number>;
   /** Keys whose backends fail one after another. */
   readonly crashLoops: () => Promise<number>;
@@ -202,6 +206,11 @@ export function addGauges(registry: Registry, read: GaugeSources): void {
       return Object.fromEntries(FACES.map((face) => [face, counts[face] ?? 0]));
     },
   });
+  gauges(
+    'permits_used_ratio',
+    'Which share of the permits of all keys together is in use, of the 50 namespaces with the largest.',
+    { label: 'namespace', read: read.permitShares },
+  );
   gauge(
     'reap_callbacks_failing',
     'Callbacks of expired leases that have failed and are tried again, of all services.',
@@ -266,6 +275,7 @@ function never(): never {
 
 const NOTHING: GaugeSources = {
   waiters: never,
+  permitShares: never,
   drones: never,
   failingCallbacks: never,
   crashLoops: never,

@@ -9,7 +9,7 @@ import { describe, expect, test } from 'vitest';
 import { droneFileSchema } from '@leasehold/api/drone-file';
 import { blocksOf, placeOf, type Block } from '../../../tools/docs-blocks/blocks.ts';
 import { isWritten, ROOT, sections } from './pages.ts';
-import { commandProblem } from './reference/commands.ts';
+import { commandProblem } from './reference/generate.ts';
 
 const documents = sections()
   .flatMap(({ pages }) => pages)

@@ -15,7 +15,7 @@ interface Generated {
   /** Its address on the site, below `/docs/`, without an ending. */
   readonly to: string;
   readonly text: string;
-  /** The document that the page begins with, from the root of the repository. */
+  /** The file that the page shows, or begins with, from the root of the repository. */
   readonly includes?: string;
 }
 
@@ -32,8 +32,13 @@ const REFERENCE: readonly Generated[] = [
   { to: 'reference/metrics', text: 'Metrics' },
 ];
 
-/** The page of the promises, beside what is measured and proved. */
+/** The pages of the promises and of the ids of tests, beside what is measured and proved. */
 const PROMISES: Generated = { to: 'evidence/promises', text: 'Promises and tests' };
+const CASES: Generated = {
+  to: 'evidence/cases',
+  text: 'Cases, invariants and faults',
+  includes: 'docs/cases.json',
+};
 
 /** A page that is written by hand. */
 interface Written {
@@ -55,130 +60,133 @@ export interface Section {
   readonly isFolded?: true;
 }
 
-const page = (source: string, to: string, text: string): Written => ({ source, to, text });
+/**
+ * The pages below `folder`, by their files, each with what the navigation calls it. A file keeps its name; the README of
+ * a folder of `docs` is its index, and any other README has the name of its folder.
+ */
+function written(folder: string, texts: Readonly<Record<string, string>>): Written[] {
+  return Object.entries(texts).map(([source, text]) => {
+    const to = path.posix.join(folder, NAMES[source] ?? nameOf(source));
+    return { source, to, text };
+  });
+}
+
+function nameOf(source: string): string {
+  const { dir, name } = path.posix.parse(source);
+  if (name !== 'README') return name.toLowerCase();
+  return source.startsWith('docs/') ? 'index' : path.posix.basename(dir);
+}
+
+/** `docs/security.md` is another page of the same folder. */
+const NAMES: Readonly<Record<string, string>> = { 'SECURITY.md': 'security-policy' };
 
 const START: Section = {
   text: 'Start',
-  pages: [
-    page('docs/README.md', 'index', 'What Leasehold is'),
-    page('docs/quick-start.md', 'quick-start', 'Quick start'),
-    page('docs/comparison.md', 'comparison', 'Compared with others'),
-  ],
+  pages: written('', {
+    'docs/README.md': 'What Leasehold is',
+    'docs/quick-start.md': 'Quick start',
+    'docs/comparison.md': 'Compared with others',
+  }),
 };
 
 const CONCEPTS: Section = {
   text: 'Concepts',
-  pages: [
-    page('docs/concepts/README.md', 'concepts/index', 'Keys, leases, environments'),
-    page('docs/concepts/ladder.md', 'concepts/ladder', 'The ladder of deadlines'),
-    page('docs/concepts/takeover.md', 'concepts/takeover', 'Takeover'),
-    page('docs/concepts/fencing.md', 'concepts/fencing', 'Fencing'),
-    page('docs/concepts/chains.md', 'concepts/chains', 'Homes and chains'),
-    page('docs/lease-semantics.md', 'concepts/lease-semantics', 'The exact rules'),
-    page('docs/glossary.md', 'concepts/glossary', 'Glossary'),
-  ],
+  pages: written('concepts', {
+    'docs/concepts/README.md': 'Keys, leases, environments',
+    'docs/concepts/ladder.md': 'The ladder of deadlines',
+    'docs/concepts/takeover.md': 'Takeover',
+    'docs/concepts/fencing.md': 'Fencing',
+    'docs/concepts/chains.md': 'Homes and chains',
+    'docs/lease-semantics.md': 'The exact rules',
+    'docs/glossary.md': 'Glossary',
+  }),
 };
 
 const GUIDES: Section = {
   text: 'Guides',
-  pages: [
-    page('docs/recipes/README.md', 'guides/index', 'All recipes'),
-    page('docs/guides/leader-election.md', 'guides/leader-election', 'Elect a leader'),
-    page('docs/guides/run-a-command.md', 'guides/run-a-command', 'Run a command once'),
-    page('docs/guides/cron-in-nextjs.md', 'guides/cron-in-nextjs', 'A cron job in Next.js'),
-    page('docs/guides/backend-per-key.md', 'guides/backend-per-key', 'One backend for each key'),
-    page('docs/guides/own-program.md', 'guides/own-program', 'Run your own program'),
-    page('docs/guides/browser-to-room.md', 'guides/browser-to-room', 'From a browser to a room'),
-    page('docs/recipes/gateway-names.md', 'guides/gateway-names', 'TLS and names of a gateway'),
-    page('docs/recipes/deploy-gate.md', 'guides/deploy-gate', 'A deploy pipeline'),
-    page(
-      'docs/recipes/preview-environments.md',
-      'guides/preview-environments',
-      'Preview environments',
-    ),
-    page('docs/recipes/terraform.md', 'guides/terraform', 'Terraform'),
-    page('docs/guides/from-redlock.md', 'guides/from-redlock', 'From redlock'),
-    page('docs/guides/from-advisory-locks.md', 'guides/from-advisory-locks', 'From advisory locks'),
-    page(
-      'docs/recipes/fenced-transactions.md',
-      'guides/fenced-transactions',
-      'Fenced transactions',
-    ),
-    page('docs/recipes/two-accounts.md', 'guides/two-accounts', 'Move between two accounts'),
-    page('docs/recipes/tenant-rate.md', 'guides/tenant-rate', 'A rate of N per tenant'),
-    page(
-      'docs/recipes/readers-and-writers.md',
-      'guides/readers-and-writers',
-      'Readers and writers',
-    ),
-    page(
-      'docs/recipes/fencing-other-stores.md',
-      'guides/fencing-other-stores',
-      'Fence other stores',
-    ),
-    page('docs/recipes/async-calls.md', 'guides/async-calls', 'Calls that complete once'),
-    page('docs/recipes/controllers.md', 'guides/controllers', 'Leader and followers'),
-    page('docs/recipes/modules.md', 'guides/modules', 'Modules'),
-    page('docs/recipes/runner-liveness.md', 'guides/runner-liveness', 'Liveness of runners'),
-    page('docs/recipes/runner-reservation.md', 'guides/runner-reservation', 'Reserve runners'),
-    page('docs/recipes/state-machine.md', 'guides/state-machine', 'A state machine'),
-    page('docs/guides/several-datacenters.md', 'guides/several-datacenters', 'Several datacenters'),
-    page('docs/recipes/other-languages.md', 'guides/other-languages', 'Other languages'),
-  ],
+  pages: written('guides', {
+    'docs/recipes/README.md': 'All recipes',
+    'docs/guides/leader-election.md': 'Elect a leader',
+    'docs/guides/run-a-command.md': 'Run a command once',
+    'docs/guides/cron-in-nextjs.md': 'A cron job in Next.js',
+    'docs/guides/backend-per-key.md': 'One backend for each key',
+    'docs/guides/own-program.md': 'Run your own program',
+    'docs/guides/browser-to-room.md': 'From a browser to a room',
+    'docs/recipes/gateway-names.md': 'TLS and names of a gateway',
+    'docs/recipes/deploy-gate.md': 'A deploy pipeline',
+    'docs/recipes/preview-environments.md': 'Preview environments',
+    'docs/recipes/terraform.md': 'Terraform',
+    'docs/guides/from-redlock.md': 'From redlock',
+    'docs/guides/from-advisory-locks.md': 'From advisory locks',
+    'docs/recipes/fenced-transactions.md': 'Fenced transactions',
+    'docs/recipes/two-accounts.md': 'Move between two accounts',
+    'docs/recipes/tenant-rate.md': 'A rate of N per tenant',
+    'docs/recipes/readers-and-writers.md': 'Readers and writers',
+    'docs/recipes/fencing-other-stores.md': 'Fence other stores',
+    'docs/recipes/async-calls.md': 'Calls that complete once',
+    'docs/recipes/controllers.md': 'Leader and followers',
+    'docs/recipes/modules.md': 'Modules',
+    'docs/recipes/runner-liveness.md': 'Liveness of runners',
+    'docs/recipes/runner-reservation.md': 'Reserve runners',
+    'docs/recipes/state-machine.md': 'A state machine',
+    'docs/guides/several-datacenters.md': 'Several datacenters',
+    'docs/recipes/other-languages.md': 'Other languages',
+  }),
 };
 
 const LIBRARIES: Section = {
   text: 'Libraries, HTTP and CI',
-  pages: [
-    page('libs/client/README.md', 'libraries/client', '@leasehold/client'),
-    page('libs/core/README.md', 'libraries/core', '@leasehold/core'),
-    page('docs/http-api.md', 'libraries/http-api', 'The HTTP API'),
-    page('integrations/github-action/README.md', 'libraries/github-action', 'An action for GitHub'),
-    page(
-      'integrations/gitlab-component/README.md',
-      'libraries/gitlab-component',
-      'A component for GitLab CI',
-    ),
-    page('examples/languages/README.md', 'libraries/languages', 'curl, Python and Go'),
-    page('examples/use-cases/README.md', 'libraries/use-cases', 'Use cases as programs'),
-    page('examples/next-cron/README.md', 'libraries/next-cron', 'A Next.js app with a cron job'),
-    page('examples/room-server/README.md', 'libraries/room-server', 'A backend to copy'),
-  ],
+  pages: written('libraries', {
+    'libs/client/README.md': '@leasehold/client',
+    'libs/core/README.md': '@leasehold/core',
+    'docs/http-api.md': 'The HTTP API',
+    'integrations/github-action/README.md': 'An action for GitHub',
+    'integrations/gitlab-component/README.md': 'A component for GitLab CI',
+    'examples/languages/README.md': 'curl, Python and Go',
+    'examples/use-cases/README.md': 'Use cases as programs',
+    'examples/next-cron/README.md': 'A Next.js app with a cron job',
+    'examples/room-server/README.md': 'A backend to copy',
+  }),
 };
 
 const OPERATE: Section = {
   text: 'Operate',
-  pages: [
-    page('docs/production.md', 'operate/production', 'In production'),
-    page('docs/operate/postgresql.md', 'operate/postgresql', 'PostgreSQL'),
-    page('docs/operate/failover.md', 'operate/failover', 'Failover'),
-    page('docs/operate/controllers.md', 'operate/controllers', 'Controllers and tokens'),
-    page('docs/operate/console.md', 'operate/console', 'The console'),
-    page('docs/operate/sign-in.md', 'operate/sign-in', 'Sign-in'),
-    page('docs/single-sign-on.md', 'operate/single-sign-on', 'Single sign-on and groups'),
-    page('docs/operate/drones.md', 'operate/drones', 'Drones'),
-    page('docs/operate/containers.md', 'operate/containers', 'Containers'),
-    page('docs/operate/isolation.md', 'operate/isolation', 'Isolation'),
-    page('docs/operate/datacenters.md', 'operate/datacenters', 'Several datacenters'),
-    page('docs/upgrades.md', 'operate/upgrades', 'Upgrades'),
-    page('docs/observability.md', 'operate/observability', 'Observability'),
-    page('docs/runbook.md', 'operate/runbook', 'Runbook'),
-    page('docs/security.md', 'operate/security', 'Security'),
-    page('SECURITY.md', 'operate/security-policy', 'Report a vulnerability'),
-    page('docs/scaling.md', 'operate/scaling', 'Scaling'),
-  ],
+  pages: written('operate', {
+    'docs/production.md': 'In production',
+    'docs/operate/postgresql.md': 'PostgreSQL',
+    'docs/operate/failover.md': 'Failover',
+    'docs/operate/controllers.md': 'Controllers and tokens',
+    'docs/operate/console.md': 'The console',
+    'docs/operate/contention.md': 'Contention',
+    'docs/operate/sign-in.md': 'Sign-in',
+    'docs/single-sign-on.md': 'Single sign-on and groups',
+    'docs/operate/drones.md': 'Drones',
+    'docs/operate/containers.md': 'Containers',
+    'docs/operate/isolation.md': 'Isolation',
+    'docs/operate/datacenters.md': 'Several datacenters',
+    'docs/upgrades.md': 'Upgrades',
+    'docs/observability.md': 'Observability',
+    'docs/runbook.md': 'Runbook',
+    'docs/security.md': 'Security',
+    'SECURITY.md': 'Report a vulnerability',
+    'docs/scaling.md': 'Scaling',
+  }),
 };
 
 const EVIDENCE: Section = {
   text: 'Evidence',
   pages: [
-    page('docs/benchmarks.md', 'evidence/benchmarks', 'Benchmarks'),
-    page('docs/proof.md', 'evidence/proof', 'Proof'),
-    page('docs/cases.md', 'evidence/cases', 'Cases, invariants and faults'),
+    ...written('evidence', {
+      'docs/benchmarks.md': 'Benchmarks',
+      'docs/proof.md': 'Proof',
+    }),
+    CASES,
     PROMISES,
-    page('ARCHITECTURE.md', 'evidence/architecture', 'Architecture'),
-    page('docs/dependencies.md', 'evidence/dependencies', 'Dependencies'),
-    page('CHANGELOG.md', 'evidence/changelog', 'Changelog'),
+    ...written('evidence', {
+      'ARCHITECTURE.md': 'Architecture',
+      'docs/dependencies.md': 'Dependencies',
+      'CHANGELOG.md': 'Changelog',
+    }),
   ],
 };
 
@@ -187,19 +195,16 @@ function decisions(): Section {
   return {
     text: 'Decisions',
     isFolded: true,
-    pages: [
-      page('docs/adr/README.md', 'decisions/index', 'All decisions'),
-      ...names.sort().map((name) => {
-        const slug = name.replace(/\.md$/u, '');
-        return page(`docs/adr/${name}`, `decisions/${slug}`, titleOf(slug));
-      }),
-    ],
+    pages: written('decisions', {
+      'docs/adr/README.md': 'All decisions',
+      ...Object.fromEntries(names.sort().map((name) => [`docs/adr/${name}`, titleOf(name)])),
+    }),
   };
 }
 
-/** `0043-a-description-made-from-types`: "43. A description made from types". */
-function titleOf(slug: string): string {
-  const [number = '', ...words] = slug.split('-');
+/** `0043-a-description-made-from-types.md`: "43. A description made from types". */
+function titleOf(file: string): string {
+  const [number = '', ...words] = path.parse(file).name.split('-');
   const text = words.join(' ');
   return `${String(Number(number))}. ${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
@@ -208,7 +213,7 @@ function titleOf(slug: string): string {
 export function sections(): readonly Section[] {
   const reference: Section = {
     text: 'Reference',
-    pages: [...REFERENCE, page('docs/errors.md', 'reference/errors', 'Errors')],
+    pages: [...REFERENCE, ...written('reference', { 'docs/errors.md': 'Errors' })],
   };
   return [START, CONCEPTS, GUIDES, LIBRARIES, reference, OPERATE, EVIDENCE, decisions()];
 }

@@ -244,7 +244,11 @@ const acquiringAll = fields({
   waitMs: optional(waitMs),
 });
 
-const scope = fields({ namespace: namespaceSegments, key: name });
+const scope = fields({
+  namespace: namespaceSegments,
+  key: name,
+  mode: optional(oneOf('shared', 'permit', 'exclusive')),
+});
 
 const scopes: Check = (value, field) => {
   const found = listOf(scope, LIMITS.leasesTogetherMax)(value, field);

@@ -1,26 +1,24 @@
-import { openTestStage } from '@leasehold/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { openTestStage, type FaultProxy, type Stage } from '@leasehold/testing';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { BackendState } from './keys.ts';
 import { createLeasehold, type Leasehold } from './leasehold.ts';
 
-/** A client that sees the controller through a proxy, and a drone that offers `idle`. */
-async function aFleet() {
-  const idle = { command: '/bin/sleep', args: ['1000'], readiness: { type: 'none' } };
-  const stage = await openTestStage({ drones: [{ droneId: 'd1', programs: { idle } }] });
-  onTestFinished(() => stage.close());
-  const proxy = await stage.front();
-  const admin = aClient(stage.url, stage.credentials.admin);
-  return { admin, proxy, client: aClient(proxy.url, stage.credentials.client) };
-}
+let stage: Stage;
+let proxy: FaultProxy;
+/** Sees the controller through the proxy. */
+let client: Leasehold;
 
-function aClient(url: string, token: string): Leasehold {
-  const client = createLeasehold({ url, token });
-  onTestFinished(() => client.close());
-  return client;
-}
+beforeAll(async () => {
+  const idle = { command: '/bin/sleep', args: ['1000'], readiness: { type: 'none' } };
+  stage = await openTestStage({ drones: [{ droneId: 'd1', programs: { idle } }] });
+  proxy = await stage.front();
+  client = createLeasehold({ url: proxy.url, token: stage.credentials.client });
+  stage.onClose(() => client.close());
+});
+
+afterAll(() => stage.close());
 
 test('C32 a backend is followed from connect to its end, each state once, over a broken connection', async () => {
-  const { admin, proxy, client } = await aFleet();
   const connected = await client.keys.connect({
     key: { name: 'room' },
     spawn: { program: 'idle' },
@@ -34,7 +32,7 @@ test('C32 a backend is followed from connect to its end, each state once, over a
     states.push(state);
     if (states.length === 2) proxy.cut();
     if (state.status === 'ready') {
-      await admin.api.backends.terminate.mutate({ backendId: state.backendId, mode: 'hard' });
+      await stage.api().backends.terminate.mutate({ backendId: state.backendId, mode: 'hard' });
     }
   }
 
@@ -46,7 +44,6 @@ test('C32 a backend is followed from connect to its end, each state once, over a
 });
 
 test('a watch ends when its loop is left, and throws the reason when it is cancelled', async () => {
-  const { client } = await aFleet();
   const { backendId } = await client.keys.connect({ spawn: { program: 'idle' } });
   const giveUp = new AbortController();
 

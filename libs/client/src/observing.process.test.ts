@@ -25,7 +25,7 @@ function seenBy(client: Leasehold, scope: ObservedScope) {
       seen.push(state === null ? null : [state.holder, state.metadata]);
     }
   })();
-  const until = (count: number) => waitUntil(() => seen.length >= count, { timeoutMs: 20_000 });
+  const until = (count: number) => waitUntil(() => seen.length >= count);
   return { seen, until, ended, stop: () => over.abort() };
 }
 

@@ -2,7 +2,7 @@ import { openAdvisoryLocks } from './advisory-locks.ts';
 import { startEtcd } from './etcd-service.ts';
 import { startLeasehold } from './leasehold-service.ts';
 import type { LockService } from './lock-service.ts';
-import { startRedlock } from './redlock-service.ts';
+import { startRedlock } from './redis-services.ts';
 import type { Rig } from '../rig/rig.ts';
 
 export interface LockServices {

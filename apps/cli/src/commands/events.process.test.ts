@@ -55,7 +55,7 @@ test('events tail --json misses and repeats no event when its controller is unre
   await cli.api().leases.release.mutate({ leaseId, fencingToken });
   const second = await heldLease(cli.api(), ['away'], 'survivor');
   cli.proxy.heal();
-  await waitUntil(() => linesOf(tail).length >= 2, { timeoutMs: 20_000 });
+  await waitUntil(() => linesOf(tail).length >= 2);
   tail.child.kill('SIGINT');
   const { stdout } = await tail.ended;
 

@@ -1,7 +1,15 @@
-import type { Command } from 'commander';
 import { leaseholdErrorOf } from '@leasehold/client';
+import { FOUND_KINDS } from '@leasehold/keys-core';
+import { type Command, Option } from 'commander';
 import type { Cli } from '../cli.ts';
-import type { DatacentersView, DatacenterView, WebhookView } from '../controller-api.ts';
+import type {
+  DatacentersView,
+  DatacenterView,
+  WebhookView,
+  FindInput,
+  FoundAnswer,
+  FoundView,
+} from '../controller-api.ts';
 import type { Finding } from '../doctor/finding.ts';
 import { EXIT_CODES, refusal } from '../failures.ts';
 import {
@@ -11,6 +19,10 @@ import {
   withConfirmation,
   withDatacenter,
   withReason,
+  missingText,
+  rowsText,
+  wholeNumberOf,
+  withDatacenters,
 } from '../options.ts';
 import { endRiskText, holdOffText } from '../output/grant-text.ts';
 import {
@@ -22,6 +34,7 @@ import {
   printableOr,
   type Style,
   tableText,
+  placed,
 } from '../output/text.ts';
 
 /** `leasehold hold-off`. */
@@ -274,4 +287,55 @@ function findingText(finding: Finding, width: number, style: Style): string {
   return advice === undefined
     ? line
     : `${line}\n${' '.repeat(width + 9)}${style.strong('->')} ${advice}`;
+}
+
+const FIND_HELP = `
+Finds what contains the text, whatever its case: exact names first, then names that begin with it, then
+the rest. Names are as they are printed: \`boards.eu/q4-roadmap\`. In a line of a log, ids of grants, tickets and backends,
+fencing tokens, addresses and holders are found. People and tokens are for administrators.`;
+
+const FOUND_COLUMNS: readonly Column<FoundView>[] = [
+  { head: 'kind', text: ({ kind }) => kind },
+  { head: 'name', text: ({ text }) => printable(text) },
+  { head: 'state', text: ({ state }) => state },
+  { head: 'held by, key or role', text: ({ detail }) => printableOr(detail, '') },
+];
+
+interface FindOptions {
+  readonly kind?: FindInput['kinds'];
+  readonly limit: number;
+  readonly datacenter?: string;
+}
+
+/** `leasehold find`: anything by a part of its name. */
+export function addFind(cli: Cli, program: Command): void {
+  const command = cli.leaf(program, 'find <text>', 'Find anything by a part of its name');
+  withDatacenters(command)
+    .addOption(
+      new Option('--kind <kind...>', 'only of these kinds; everything unless given').choices(
+        FOUND_KINDS,
+      ),
+    )
+    .option('--limit <n>', 'how many at most', wholeNumberOf('--limit'), 20)
+    .addHelpText('after', FIND_HELP)
+    .action(async (text: string, { kind, limit, datacenter }: FindOptions) => {
+      const found = await cli.client().search.find.query({ text, kinds: kind, limit, datacenter });
+      const { format } = cli.listing;
+      const columns = placed(
+        format === 'name' ? FOUND_COLUMNS.slice(1) : FOUND_COLUMNS,
+        datacenter,
+      );
+      const rows = rowsText(found.items, columns, format);
+      cli.show(found, () => (format === 'name' ? rows : foundText(found, text, rows)));
+    });
+}
+
+function foundText(found: FoundAnswer, text: string, table: string): string {
+  const { items, isComplete, failed, unreachable } = found;
+  const rows = items.length === 0 ? `Nothing has ${printable(text)} in its name.` : table;
+  const notes = [
+    ...(isComplete ? [] : ['Names that were there before an upgrade are still being added.']),
+    ...(failed.length === 0 ? [] : [`Not searched this time: ${failed.join(', ')}.`]),
+  ];
+  return [rows, ...notes].join('\n\n') + missingText(unreachable);
 }

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { KEY_LADDERS } from '@leasehold/keys-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseConfig } from '../config.ts';
-import { examineDatacenters } from './examine.ts';
+import { examineDatacenters, ladderFindings } from './examine.ts';
 
 async function serverThatSays(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => {
@@ -60,4 +61,13 @@ test('certificates that cannot be read are reported before any request is sent',
 
 test('without etcd there is nothing to check', async () => {
   expect(await examineDatacenters(parseConfig({}))).toMatchObject([{ state: 'skipped' }]);
+});
+
+test('reports controllers that give keys different ladders, and nothing when they agree', () => {
+  const { standard, fast } = KEY_LADDERS;
+
+  expect(ladderFindings([fast, standard])).toMatchObject([
+    { state: 'unsure', text: expect.stringContaining('6 s and 60 s') as string },
+  ]);
+  expect(ladderFindings([standard])).toEqual([]);
 });

@@ -9,6 +9,7 @@ import type {
   LeaseView,
   LeaseWaiterView,
   PoolView,
+  WaitView,
 } from '../controller-api.ts';
 import { scopeText } from '../scope.ts';
 import {
@@ -144,6 +145,58 @@ export const WAITER_COLUMNS: readonly Column<LeaseWaiterView>[] = [
   { head: 'waits for', text: (waiter) => durationText(waiter.waitedMs), align: 'right' },
   { head: 'since', text: (waiter) => waiter.since },
 ];
+
+/** Who waits for whom. */
+export function waitsColumns(datacenter: string | undefined): readonly Column<WaitView>[] {
+  return placed<WaitView>(
+    [
+      { head: 'waits for', text: scopeText },
+      // A lease needs no word.
+      { head: 'face', text: ({ face }) => (face === 'lease' ? '' : face) },
+      { head: 'place', text: ({ place }) => String(place), align: 'right' },
+      { head: 'waiter', text: ({ waiter }) => printable(waiter) },
+      { head: 'since', text: ({ since }) => since, isWide: true },
+      { head: 'for', text: ({ waitedMs }) => durationText(waitedMs), align: 'right' },
+      { head: 'wants', text: wishText },
+      { head: 'held by', text: holdersText },
+      { head: 'held for', text: heldForText, align: 'right' },
+      { head: 'who waits for', text: nextText },
+    ],
+    datacenter,
+  );
+}
+
+/** How a waiter wants it, for which action, and with which others. */
+function wishText({ mode, action, together }: WaitView): string {
+  const others =
+    together === null
+      ? ''
+      : `with ${together.others.map(scopeText).join(', ')}${moreText(together.count - together.others.length)}`;
+  return [mode ?? '', printableOr(action, ''), others].filter((text) => text !== '').join(' ');
+}
+
+function holdersText({ holders, holderCount, permits }: WaitView): string {
+  const names = holders.map(({ holder }) => printableOr(holder)).join(', ');
+  const held = `${names === '' ? '-' : names}${moreText(holderCount - holders.length)}`;
+  if (permits === null) return held;
+  return `${held} (${usedText(holderCount, permits.perKey)})`;
+}
+
+/** Of the holder whose grant expires first. */
+function heldForText({ holders: [first], since, waitedMs }: WaitView): string {
+  if (first === undefined) return '';
+  return durationText(Date.parse(since) + waitedMs - Date.parse(first.since));
+}
+
+function nextText({ holders }: WaitView): string {
+  const next = holders.find(({ waitsFor }) => waitsFor !== null)?.waitsFor;
+  if (next === undefined || next === null) return '';
+  return next.face === 'lease' ? scopeText(next) : `${next.face} ${scopeText(next)}`;
+}
+
+function moreText(count: number): string {
+  return count > 0 ? ` and ${String(count)} more` : '';
+}
 
 /** Who waits for an environment and who was superseded, after its details; '' if nobody is. */
 export function queueText({ waiting, superseded }: EnvironmentQueue): string {

@@ -103,7 +103,12 @@ async function acquireWithin(
   const [scope, ...others] = request.scopes;
   const wanted: AcquireOptions = { signal, holder, comment, metadata, datacenter, waitMs };
   if (others.length > 0) {
-    const names = request.scopes.map((one) => ({ namespace: segmentsOf(one), key: one.name }));
+    const { mode } = request;
+    const names = request.scopes.map((one) => ({
+      namespace: segmentsOf(one),
+      key: one.name,
+      mode,
+    }));
     return leasehold.acquireAll(names, { ...wanted, ttlMs });
   }
   if (environment === undefined) {

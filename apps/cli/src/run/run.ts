@@ -28,7 +28,7 @@ a JSON list with the namespace, the key, the leaseId and the fencingToken of eac
 is lost, CMD is stopped as for a single one. The rest of this help says "the lease" for all of them.
 
 With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
-is held by one of the permits of its namespace (\`leases permits\`). Both take one scope.
+is held by one of the permits of its namespace (\`leases permits\`). Both are for all scopes.
 
 The lease is renewed while CMD runs. CMD finds LEASEHOLD_FENCING_TOKEN, LEASEHOLD_LEASE_ID,
 LEASEHOLD_LEASE_NAMESPACE and LEASEHOLD_LEASE_KEY in its environment. Send the token with every write,
@@ -66,7 +66,7 @@ export function addRun(cli: Cli, parent: Command): void {
     .action((first: string, rest: string[], options: RunCommandOptions & SharingOptions) => {
       const { scopeTexts, words } = partsOf(cli.args, first, rest);
       const scopes = parseScopes(scopeTexts, options.namespace);
-      const mode = sharingModeOf(scopes, options);
+      const mode = sharingModeOf(options);
       return runCommand(cli, { scopes, words, options, mode });
     });
 }
@@ -257,18 +257,13 @@ export function withSharing(command: Command): Command {
     .option('--permit', 'hold it by one of its permits, instead of alone');
 }
 
-/** How one lease is held. @throws {CliFailure} `cli.usage` for several, which are held alone, and for both options. */
-export function sharingModeOf(
-  scopes: readonly Scope[],
-  { shared, permit }: SharingOptions,
-): SharingMode | undefined {
+/** How the leases are held. @throws {CliFailure} `cli.usage` for both options. */
+export function sharingModeOf({ shared, permit }: SharingOptions): SharingMode | undefined {
   if (shared === true && permit === true) {
     throw usageFailure('Give either --shared or --permit.');
   }
-  const mode = shared === true ? 'shared' : 'permit';
-  if (shared !== true && permit !== true) return undefined;
-  if (scopes.length === 1) return mode;
-  throw usageFailure(`--${mode} takes one scope: several leases are held together, each alone.`);
+  if (shared === true) return 'shared';
+  return permit === true ? 'permit' : undefined;
 }
 
 /** Adds the options of `run`. */

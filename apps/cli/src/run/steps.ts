@@ -24,7 +24,7 @@ Several scopes, 64 at most, are acquired together or not at all. Each lease has 
 renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them.
 
 With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
-is held by one of the permits of its namespace (\`leases permits\`). Both take one scope.
+is held by one of the permits of its namespace (\`leases permits\`). Both are for all scopes.
 
 Nothing keeps running, so nothing renews the lease: it ends after --ttl, unless \`renew\` is called before.
 Only the API token that acquired it can renew and release it. A job that finds it expired must stop: somebody else
@@ -72,7 +72,7 @@ function addAcquire(cli: Cli, parent: Command): void {
       const scopes = parseScopes([first, ...others], options.namespace);
       await acquireAndEnd(cli, options.env === true, {
         scopes,
-        mode: sharingModeOf(scopes, options),
+        mode: sharingModeOf(options),
         ttlMs: options.ttl,
         waitMs: options.wait,
         holder: options.holder ?? ownHolder(),

@@ -33,12 +33,17 @@ export type GrantView = Pick<
       'datacenter' | 'droneId' | 'backendId' | 'backendStatus' | 'backendEnd' | 'waiters'
     >
   > &
-  /** What an environment is used for. */
-  Partial<Pick<LeaseView, 'action' | 'comment'>>;
+  /** What an environment is used for, and how one of several holders of a lease holds it. */
+  Partial<Pick<LeaseView, 'action' | 'comment' | 'mode'>>;
 
 /** Whether there is a grant that an operator can still act on. */
 export function isInForce(grant: Pick<GrantView, 'endReason' | 'releasedAt' | 'phase'>): boolean {
   return grant.endReason === null && grant.releasedAt === null && grant.phase !== 'expired';
+}
+
+/** Whether others may hold the lease beside this grant. */
+export function isOneOfSeveral({ mode }: Pick<GrantView, 'mode'>): boolean {
+  return mode !== undefined && mode !== null;
 }
 
 /**

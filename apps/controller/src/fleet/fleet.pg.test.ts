@@ -89,7 +89,7 @@ describe('drone session', () => {
 
     expect(await admin.tokens.revoke.mutate({ tokenId: drone.tokenId })).toEqual({ changed: true });
 
-    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 3_000 });
+    await waitUntil(() => drone.endedWith() === 'auth.required', { withinMs: 3_000 });
     expect(await codeOf(drone.heartbeat())).toBe('auth.required');
   });
 
@@ -101,7 +101,7 @@ describe('drone session', () => {
 
     await admin.tokens.revoke.mutate({ tokenId: drone.tokenId });
 
-    await waitUntil(() => drone.endedWith() === 'auth.required', { timeoutMs: 3_000 });
+    await waitUntil(() => drone.endedWith() === 'auth.required', { withinMs: 3_000 });
     expect(await codeOf(drone.heartbeat())).toBe('auth.required');
   });
 

@@ -1,16 +1,32 @@
 import { randomUUID } from 'node:crypto';
-import { createServer, type IncomingMessage } from 'node:http';
-import { assertRole, assertUnlimited } from '@leasehold/api';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Transform } from 'node:stream';
+import {
+  assertRole,
+  assertUnlimited,
+  appRouter,
+  assertBound,
+  assertMayCallOneOf,
+  createTurns,
+  describeError,
+  isGrantingCall,
+  messageBound,
+  type MessageBound,
+} from '@leasehold/api';
 import { readOpenApi } from '@leasehold/api/openapi';
-import { LeaseError, type Clock } from '@leasehold/keys-core';
+import { LeaseError, type Clock, LIMITS } from '@leasehold/keys-core';
 import { sharedRead } from '@leasehold/keys-core/stats';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { networkOf } from '@leasehold/service-kit/network';
-import { fastify, type FastifyInstance } from 'fastify';
+import { fastifyTRPCPlugin, type FastifyTRPCPluginOptions } from '@trpc/server/adapters/fastify';
+import { fastify, type FastifyInstance, type FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
-import { mountExport, type ExportDeps } from '../export/export-routes.ts';
+import { mountExport, type ExportDeps } from './export-routes.ts';
+import type { PrincipalUse } from '../fair-use/fair-use.ts';
+import { overloaded } from '../fair-use/pacing.ts';
 import type { SignInDeps } from '../sign-in/sign-in-parts.ts';
 import { mountSignIn } from '../sign-in/sign-in-routes.ts';
+import { LARGE_BYTES } from './calls/inbox.ts';
 import {
   addressOf,
   callerOf,
@@ -22,9 +38,16 @@ import {
   replyWithError,
   requireCaller,
   type ContextDeps,
+  contextOf,
+  hasBody,
+  httpCaller,
+  pathsOf,
+  traceOf,
 } from './request-context.ts';
 import { createRequestGate } from './request-gate.ts';
-import { mountTrpc, type TrpcRoutesDeps } from './trpc-routes.ts';
+import { followAccess, followLater } from './sockets/open-connections.ts';
+import { whenTaken } from './sockets/slow-readers.ts';
+import { acceptSockets, mountSockets, type SocketRoutesDeps } from './sockets/socket-routes.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -51,7 +74,7 @@ const SOCKET_TIMES = {
 export async function createHttpServer({
   anonymousConnectionsMax,
   ...deps
-}: Omit<TrpcRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps, 'guard' | 'failures'> & {
+}: Omit<SocketRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps, 'guard' | 'failures'> & {
   /** Connections, and requests through proxies, that an address may have while their callers are not known yet. */
   readonly anonymousConnectionsMax: number;
 }): Promise<FastifyInstance> {
@@ -206,5 +229,132 @@ export async function mountHealth(server: FastifyInstance, deps: HealthRoutesDep
 function mountOpenApi(server: FastifyInstance): void {
   server.get('/openapi.json', async (_request, reply) => {
     return reply.type('application/json').send(await readOpenApi());
+  });
+}
+
+const PREFIX = '/trpc';
+
+/** Mounts the API at `/trpc`, over HTTP and WebSocket. */
+async function mountTrpc(server: FastifyInstance, deps: SocketRoutesDeps): Promise<void> {
+  const streams = new Set<ServerResponse>();
+  await acceptSockets(server, () => {
+    // Cut off rather than ended, so that a client that follows something reconnects and resumes.
+    for (const stream of streams) stream.destroy();
+  });
+  mountSockets(server, PREFIX, deps);
+  const trpcOptions: FastifyTRPCPluginOptions<typeof appRouter>['trpcOptions'] = {
+    router: appRouter,
+    onError: ({ error, path, req }) => deps.failures.note(error, { path, requestId: req.id }),
+    createContext: ({ req, res, info }) => {
+      const caller = callerOf(req.raw);
+      if (info.calls.some(({ path }) => isGrantingCall(path)) && deps.isPressed()) {
+        deps.onOverload(caller.access.role);
+        throw overloaded();
+      }
+      const isStream = info.calls.some((call) => call.procedure?._def.type === 'subscription');
+      // A subscription over HTTP lives as long as a connection does.
+      if (isStream) followAccess(deps, caller.access, res.raw);
+      else followLater(deps, caller.access, res.raw);
+      if (isStream && !res.raw.destroyed) {
+        streams.add(res.raw);
+        res.raw.once('close', () => streams.delete(res.raw));
+      }
+      const called = httpCaller(req.raw, info.signal);
+      const life = isStream
+        ? { ...called, whenRead: whenTaken(deps.pacer, caller.use, res.raw) }
+        : called;
+      const context = contextOf(deps, req.raw, { ...caller, life });
+      const turn = info.isBatchCall ? createTurns() : undefined;
+      return { ...context, requestId: req.id, trace: traceOf(req.raw), turn };
+    },
+    // The registry names the status, also where tRPC has no code of its own for it.
+    responseMeta: ({ errors, info }) => {
+      const [error] = errors;
+      if (error === undefined || info?.isBatchCall === true) return {};
+      return { status: describeError(error).httpStatus };
+    },
+  };
+  await server.register(async (scope) => {
+    requireCaller(scope, deps);
+    boundBodies(scope);
+    await scope.register(fastifyTRPCPlugin, { prefix: PREFIX, trpcOptions });
+  });
+}
+
+// Bounds the bodies of calls by their procedures, before they are parsed, and how fast one caller sends them.
+
+const JSON_TYPE = /^application\/json\s*(?:;|$)/iu;
+
+/** For all routes of a scope that is for known callers. */
+function boundBodies(scope: FastifyInstance): void {
+  scope.addHook('onRoute', (route) => {
+    route.bodyLimit = LIMITS.bodyBytesMax;
+  });
+  scope.addHook('preParsing', (request, reply, body, done) => {
+    const bound = boundOf(request);
+    const { use } = callerOf(request.raw);
+    const bytes = lengthOf(request);
+    try {
+      assertReadable(request, bound, bytes);
+    } catch (error) {
+      void reply.header('connection', 'close');
+      done(error as LeaseError);
+      return;
+    }
+    // A small body, or none, is not piped: tRPC listens to the end of a request that has none.
+    if (bytes < LARGE_BYTES) {
+      use.received(bytes);
+      done(null, body);
+      return;
+    }
+    const closeAfter = (): void => void reply.header('connection', 'close');
+    done(null, body.pipe(counting(bound, use, closeAfter)));
+  });
+  scope.addHook('preValidation', (request, _reply, done) => {
+    const { body } = request;
+    if (typeof body === 'string') assertBound(boundOf(request), { bytes: 0, json: body });
+    done();
+  });
+}
+
+/** Of a body, in bytes; infinite when it is known only at its end. */
+function lengthOf(request: FastifyRequest): number {
+  const length = request.headers['content-length'];
+  return length === undefined && hasBody(request) ? Infinity : Number(length ?? 0);
+}
+
+/** @throws {LeaseError} `request.invalid`, `request.too_large`, `auth.forbidden`. */
+function assertReadable(request: FastifyRequest, bound: MessageBound, bytes: number): void {
+  // tRPC would also read forms and files, which no procedure takes.
+  if (bytes > 0 && !JSON_TYPE.test(request.headers['content-type'] ?? '')) {
+    throw new LeaseError('request.invalid', 'The content type must be application/json.');
+  }
+  if (bytes >= LARGE_BYTES) {
+    assertMayCallOneOf(pathsOf(request), callerOf(request.raw).access.role);
+  }
+  if (Number.isFinite(bytes)) assertBound(bound, { bytes });
+}
+
+function boundOf(request: FastifyRequest): MessageBound {
+  return messageBound(pathsOf(request), callerOf(request.raw).access.role);
+}
+
+/** Lets a body through, as fast as its caller may send. The rest of one that is too large is not read. */
+function counting(bound: MessageBound, use: PrincipalUse, onTooLarge: () => void): Transform {
+  let bytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      bytes += chunk.length;
+      try {
+        assertBound(bound, { bytes });
+      } catch (error) {
+        onTooLarge();
+        done(error as LeaseError);
+        return;
+      }
+      const waitMs = use.received(chunk.length);
+      if (waitMs === 0) done(null, chunk);
+      else setTimeout(done, waitMs, null, chunk).unref();
+    },
   });
 }

@@ -134,7 +134,7 @@ describe('an open stream ends', () => {
 
     await waitUntil(stream.ended);
     await waitUntil(async () => (await there.query('session.get')) === 'auth.required', {
-      timeoutMs: 1_000,
+      withinMs: 1_000,
     });
   });
 });

@@ -194,7 +194,7 @@ describe('renewal', () => {
     await stage.untilReported('terminated');
     const before = controller.renewals.length;
 
-    await until('its key is renewed once more', () => controller.renewals.length > before, 8_000);
+    await until('its key is renewed once more', () => controller.renewals.length > before);
     controller.answerReport = () => 'recorded';
     await until('its record is dropped', async () => (await warden.list()).length === 0);
 
@@ -220,7 +220,7 @@ describe('renewal', () => {
     const before = controller.renewals.length;
 
     await warden.shutdown(); // it has lost the backend and told nobody
-    await until('the agent stops it at its soft deadline', () => warden.stops.length > 0, 8_000);
+    await until('the agent stops it at its soft deadline', () => warden.stops.length > 0);
 
     expect(controller.renewals).toHaveLength(before);
     expect(warden.stops[0]).toMatchObject({ mode: 'soft', reason: 'key_expired', isKeyLost: true });

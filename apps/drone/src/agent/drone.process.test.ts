@@ -48,11 +48,11 @@ function programInLockedFolder(): string {
   return script;
 }
 
-async function untilTerminated(backendId: string, limitMs?: number): Promise<void> {
+async function untilTerminated(backendId: string, withinMs?: number): Promise<void> {
   await until(
     'it is terminated',
     async () => (await fleet.api().backends.get.query({ backendId })).status === 'terminated',
-    limitMs,
+    withinMs,
   );
 }
 

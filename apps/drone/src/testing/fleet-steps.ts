@@ -23,7 +23,7 @@ export function connect(
 
 /** Connects as soon as the key can be had; gives up after the limit. */
 export function connectWithin(fleet: Fleet, limitMs: number): Promise<Connected> {
-  return waitUntil(() => connect(fleet), { what: 'a grant of the key', timeoutMs: limitMs });
+  return waitUntil(() => connect(fleet), { what: 'a grant of the key', withinMs: limitMs });
 }
 
 /** Connects until another backend than `former` answers. */
@@ -37,7 +37,7 @@ export function anotherThan(
       const connected = await connect(fleet, options);
       return connected.backendId === former ? undefined : connected;
     },
-    { what: 'another backend that has the key', timeoutMs: limitMs },
+    { what: 'another backend that has the key', withinMs: limitMs },
   );
 }
 

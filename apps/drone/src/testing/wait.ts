@@ -1,16 +1,13 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { waitUntil } from '@leasehold/testing/stack';
 
-/** Waits until `look` is true. @throws {Error} naming `what` when that does not come in time. */
+/**
+ * Waits until `look` is true. `withinMs` is a time that the test promises, which the gate does not look at.
+ * @throws {Error} naming `what` when that does not come.
+ */
 export async function until(
   what: string,
   look: () => boolean | Promise<boolean>,
-  limitMs = 10_000,
+  withinMs?: number,
 ): Promise<void> {
-  const endsAtMs = performance.now() + limitMs;
-  while (!(await look())) {
-    if (performance.now() > endsAtMs) {
-      throw new Error(`${what} did not happen within ${String(limitMs)} ms`);
-    }
-    await pause(20);
-  }
+  await waitUntil(look, { what, withinMs });
 }

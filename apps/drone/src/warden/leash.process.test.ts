@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { childrenOf, expectPrompt, isRunning, processesWith } from '@leasehold/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
 import { LEASH_MS, startOf, startWarden } from '../testing/warden-fixture.ts';
@@ -17,8 +17,10 @@ afterAll(() => {
 /** How late a leash may act on a busy machine. */
 const LATE_MS_MAX = 400;
 
-describe('the leash', () => {
-  test('H-frozen-warden ends a warden that is stopped at the hard deadline of a backend, and not before', async () => {
+describe.concurrent('the leash', () => {
+  test('H-frozen-warden ends a warden that is stopped at the hard deadline of a backend, and not before', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const { marker, request } = markedSleep({ softInMs: 3_000, hardInMs: 3_500 });
@@ -34,7 +36,9 @@ describe('the leash', () => {
     expectPrompt(lateMs, LATE_MS_MAX);
   });
 
-  test('H-frozen-warden follows a deadline that moved later, and a new one that is earlier than all before', async () => {
+  test('H-frozen-warden follows a deadline that moved later, and a new one that is earlier than all before', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const moved = startOf('sleep 600', { softInMs: 6_000, hardInMs: 8_000 });
@@ -54,7 +58,7 @@ describe('the leash', () => {
     expectPrompt(lateMs, LATE_MS_MAX);
   });
 
-  test('is replaced when it is killed, and is gone with the warden', async () => {
+  test('is replaced when it is killed, and is gone with the warden', async ({ expect }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     await link.start(startOf('sleep 600', { softInMs: 60_000, hardInMs: 61_000 }));

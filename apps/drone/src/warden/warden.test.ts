@@ -126,7 +126,7 @@ test('the memory of ids is bounded, and a running backend is never started twice
   // Refused ones use their ids up like any other; the first of three is forgotten.
   for (const backendId of ['b4', 'b5', 'b6']) {
     await expect(
-      warden.start(startOf('', { backendId, softInMs: -1, hardInMs: 1_000 })),
+      warden.start(startOf('', { backendId, softInMs: -1_000, hardInMs: 1_000 })),
     ).rejects.toThrow('too_late');
   }
   await expect(warden.start(startOf('', { backendId: 'b4' }))).resolves.toMatchObject({

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { isRunning, processesWith } from '@leasehold/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { outputOf } from '../testing/backend-output.ts';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
@@ -44,14 +44,16 @@ async function untilUp({ stateDir }: WardenFixture, id: string): Promise<void> {
 const variables = { LEASEHOLD_KEY: 'demo', LEASEHOLD_FENCING_TOKEN: '17' };
 const root = process.getuid?.() === 0;
 
-describe.each([
+describe.concurrent.each([
   { who: 'the user who runs the tests', isOrdinaryUser: false, user: null },
   { who: 'an ordinary user', isOrdinaryUser: true, user: null },
   ...(root
     ? [{ who: 'root, for a user of its own', isOrdinaryUser: false, user: UNPRIVILEGED }]
     : []),
 ])('a warm process of a warden, as $who', ({ isOrdinaryUser, user }) => {
-  test('becomes a backend: it finds and removes its claim, has its log under the id, and dies at its deadlines', async () => {
+  test('becomes a backend: it finds and removes its claim, has its log under the id, and dies at its deadlines', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone, { isOrdinaryUser });
     const { link, ear } = await warden.connect();
     const { marker, script } = taker();
@@ -79,8 +81,10 @@ describe.each([
   });
 });
 
-describe('warm processes of a warden', () => {
-  test('one that was killed before its claim is refused, and the backend may then be started without it', async () => {
+describe.concurrent('warm processes of a warden', () => {
+  test('one that was killed before its claim is refused, and the backend may then be started without it', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     const { marker, script } = taker();
@@ -99,7 +103,9 @@ describe('warm processes of a warden', () => {
     expect(started).toMatchObject({ backendId, state: 'running' });
   });
 
-  test('one that is killed while it is claimed is refused, or a backend whose end is reported', async () => {
+  test('one that is killed while it is claimed is refused, or a backend whose end is reported', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     for (let turn = 0; turn < 10; turn += 1) {
@@ -128,7 +134,7 @@ describe('warm processes of a warden', () => {
     }
   });
 
-  test('one that was killed after its claim is a backend that has ended', async () => {
+  test('one that was killed after its claim is a backend that has ended', async ({ expect }) => {
     await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     const { marker, script } = taker();
@@ -146,7 +152,7 @@ describe('warm processes of a warden', () => {
     expect(ear.cooledOnes).toEqual([]);
   });
 
-  test('two claims of one process start one backend', async () => {
+  test('two claims of one process start one backend', async ({ expect }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const warm = warmOf(taker().script, bash);
@@ -159,21 +165,25 @@ describe('warm processes of a warden', () => {
     expect(await link.alive()).toEqual([claims[0]?.backendId]);
   });
 
-  test('a claim whose soft deadline has passed is refused, and never written', async () => {
+  test('a claim whose soft deadline has passed is refused, and never written', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     const warm = warmOf(taker().script, bash);
     const { claimFile } = await link.warm(warm);
 
     await expect(
-      link.start(claimStartOf(warm.warmId, { softInMs: -1, hardInMs: 1_000 })),
+      link.start(claimStartOf(warm.warmId, { softInMs: -1_000, hardInMs: 1_000 })),
     ).rejects.toThrow('too_late');
 
     expect(existsSync(claimFile)).toBe(false);
     expect(await link.cool(warm.warmId)).toBe(true);
   });
 
-  test('a claim that cannot be written, because its program is in the way, is a backend that has failed', async () => {
+  test('a claim that cannot be written, because its program is in the way, is a backend that has failed', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
     const warm = warmOf('mkdir -p "$LEASEHOLD_CLAIM_FILE/full" && echo up; exec sleep 600', bash);
@@ -187,9 +197,9 @@ describe('warm processes of a warden', () => {
     expect(ear.changes.at(-1)?.detail).toContain('claim of a warm process could not be written');
   });
 
-  test.each(['is killed', 'loses its agent', 'gets another agent', 'is told to end'] as const)(
+  test.for(['is killed', 'loses its agent', 'gets another agent', 'is told to end'] as const)(
     'none is left of a warden that %s, a descendant that called setsid included',
-    async (what) => {
+    async (what, { expect }) => {
       await using warden = await startWarden(drone);
       const { link } = await warden.connect();
       const marker = `leasehold-${randomUUID()}`;
@@ -209,7 +219,9 @@ describe('warm processes of a warden', () => {
     },
   );
 
-  test('the next agent is told nothing of those of the former, and gets no claim of them', async () => {
+  test('the next agent is told nothing of those of the former, and gets no claim of them', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const former = await warden.connect();
     const { marker, script } = taker();
@@ -226,7 +238,9 @@ describe('warm processes of a warden', () => {
     expect(next.ear.cooledOnes).toMatchObject([{ warmId: later.warmId, exitCode: 3 }]);
   });
 
-  test('a warden with nothing but warm processes ends when nobody needs it, and leaves no folder of them', async () => {
+  test('a warden with nothing but warm processes ends when nobody needs it, and leaves no folder of them', async ({
+    expect,
+  }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     await link.warm(warmOf('exec sleep 600', bash));
@@ -239,7 +253,7 @@ describe('warm processes of a warden', () => {
 
   test.runIf(root)(
     'another program cannot read a claim, and its own may not write to the folder above',
-    async () => {
+    async ({ expect }) => {
       await using warden = await startWarden(drone);
       const { link } = await warden.connect();
       const script = [

@@ -44,9 +44,9 @@ describe('the contract of leases', () => {
     expect(acquiring({ namespace: ['a', 'b'] })).toBe(true);
   });
 
-  test('several leases are held alone: a mode is refused, and named', () => {
+  test('each of several leases has a mode of its own: one for all is refused, and named', () => {
     const { namespace, key, ...rest } = WANTED;
-    const wanted = { ...rest, scopes: [{ namespace, key }] };
+    const wanted = { ...rest, scopes: [{ namespace, key, mode: 'shared' }] };
 
     const parsed = acquireAllInputSchema.safeParse({ ...wanted, mode: 'shared' });
 

@@ -1,4 +1,4 @@
-import { LeaseError, type Named } from '@leasehold/keys-core';
+import { LeaseError } from '@leasehold/keys-core';
 import type { z } from 'zod';
 import { assertMayHold } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
@@ -20,6 +20,8 @@ import {
   leasePageInputSchema,
   leaseSessionInputSchema,
   leaseTreeInputSchema,
+  leaseWaitsInputSchema,
+  leaseWhyInputSchema,
   releaseItemSchema,
   releaseManyInputSchema,
   setPermitsInputSchema,
@@ -188,6 +190,16 @@ const looking = {
     .input(bounded(leaseContentionInputSchema))
     .query(listed(({ services, caller }, wanted) => services.leases.contention(wanted, caller))),
 
+  /** Who made others wait for it, and what is taken in an opposite order. */
+  why: viewerProcedure
+    .input(bounded(leaseWhyInputSchema))
+    .query(placed(({ services, caller }, asked) => services.leases.why(asked, caller))),
+
+  /** What was waited for, of leases and of environments. */
+  waits: viewerProcedure
+    .input(bounded(leaseWaitsInputSchema))
+    .query(placed(({ services, caller }, asked) => services.leases.waits(asked, caller))),
+
   failingCallbacks: viewerProcedure
     .input(bounded(failingCallbacksInputSchema))
     .query(
@@ -298,8 +310,8 @@ function refuseAll(
   return ctx.services.leases.refuseAll(wanted, ctx.caller, error);
 }
 
-function namedOf({ namespace, key }: WantedAll['scopes'][number]): Named {
-  return { namespace, name: key };
+function namedOf({ key, ...scope }: WantedAll['scopes'][number]) {
+  return { ...scope, name: key };
 }
 
 /** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */

@@ -30,13 +30,13 @@ import {
   type LeaseScope,
 } from './lease.ts';
 
-/** A lease by its name. A definition with a key is one. */
-export interface LeaseName {
+/** A lease by its name, and how it is to be held: alone, unless it has permits. A definition with a key is one. */
+export interface LeaseName extends Pick<AcquireOptions, 'mode'> {
   readonly namespace: readonly string[];
   readonly key: string;
 }
 
-/** How several leases are acquired: as one lease is, with the same for all. Each of them is held alone. */
+/** How several leases are acquired: as one lease is, with the same for all. */
 export type AcquireAllOptions = Omit<AcquireOptions, 'mode'>;
 
 /** @see `Leasehold.acquireAll` */
@@ -55,7 +55,12 @@ export function createAcquireAll(
 ): AcquireAll {
   return async (names, wanted = {}) => {
     assertAcquireAll(names, wanted);
-    const scopes = names.map(({ namespace, key }) => ({ face: 'lease' as const, namespace, key }));
+    const scopes = names.map(({ namespace, key, mode }) => ({
+      face: 'lease' as const,
+      namespace,
+      key,
+      mode,
+    }));
     const [scope] = scopes;
     invariant(scope !== undefined, 'the list was checked');
     const intent: AcquireIntent = {
@@ -76,7 +81,7 @@ export function createAcquireAll(
 
 interface Wanted {
   readonly intent: AcquireIntent;
-  readonly scopes: readonly LeaseScope[];
+  readonly scopes: readonly (LeaseScope & Pick<LeaseName, 'mode'>)[];
 }
 
 /** One acquire of several leases. */
@@ -208,7 +213,7 @@ class Taking {
     const { intent, scopes } = this.#wanted;
     const nowMs = machine.clock.nowMs();
     const { sentAtMs, outer, signal } = how;
-    const leases = scopes.map((scope, place) => {
+    const leases = scopes.map(({ mode: _mode, ...scope }, place) => {
       const granted = this.#leases[place];
       invariant(granted !== undefined, 'each lease is granted');
       const owner = holdings;

@@ -101,7 +101,7 @@ export interface TogetherWire {
   /** As `acquire`, for the leases with these names; `request` names the first. */
   acquireAll(
     request: AcquireRequest,
-    scopes: readonly Pick<AcquireRequest, 'namespace' | 'key'>[],
+    scopes: readonly Pick<AcquireRequest, 'namespace' | 'key' | 'mode'>[],
     how: { readonly waitMs: number; readonly callMs?: number | undefined; readonly ending: Ending },
   ): Promise<AcquireAllAnswer>;
 }
@@ -159,7 +159,11 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
     },
     acquireAll(request, scopes, { waitMs, callMs, ending }) {
       const localTimeMs = machine.clock.nowMs();
-      const names = scopes.map(({ namespace, key }) => ({ namespace: [...namespace], key }));
+      const names = scopes.map(({ namespace, key, mode }) => ({
+        namespace: [...namespace],
+        key,
+        mode,
+      }));
       const acquired = api.leases.acquireAll.mutate(
         {
           ...withoutName(itemOf(request)),

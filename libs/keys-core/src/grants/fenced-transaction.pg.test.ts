@@ -351,7 +351,7 @@ describe('fencedTransaction', () => {
         const outcome = await kernel.leases.grant(aRequest({ holder: 'bob' }));
         return outcome.outcome === 'granted' ? outcome.grant : undefined;
       },
-      { timeoutMs: 5_000 },
+      { withinMs: 5_000 },
     );
 
     expect(regrant.previous?.leaseId).toBe(grant.leaseId);

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { compareFencingTokens, type Grant, type GrantRequest } from '../kernel/lease.ts';
 import { readLeases } from '../postgres/sql.ts';
@@ -13,6 +13,7 @@ import {
   openKernel,
   releaseOf,
 } from '../testing/kernel-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 import { createFreeRowRemover } from './free-rows.ts';
 import { grant as grantStatement } from './sql/grant.ts';
@@ -30,6 +31,18 @@ async function longFree(kernel: Kernel, change: Partial<GrantRequest> = {}): Pro
   await kernel.store.general
     .$executeRaw`update lease set fencing_token = ${token}::bigint where lease_id = ${grant.leaseId}::uuid`;
   return { ...grant, fencingToken: token };
+}
+
+/** Lets so many days pass for all rows, and for their tokens. */
+async function letPass({ store }: Kernel, days: number): Promise<void> {
+  const ms = days * DAY_MS;
+  await store.general.$executeRaw`
+    update lease set
+      fencing_token = fencing_token - ${ms}::bigint,
+      granted_at = granted_at - ${ms}::float8 * interval '1 millisecond',
+      renewed_at = renewed_at - ${ms}::float8 * interval '1 millisecond',
+      expires_at = expires_at - ${ms}::float8 * interval '1 millisecond',
+      released_at = released_at - ${ms}::float8 * interval '1 millisecond'`;
 }
 
 async function namesLeft({ store }: Kernel): Promise<string[]> {
@@ -210,4 +223,62 @@ async function isSomebodyWaiting({ store }: Kernel): Promise<boolean> {
       where datname = current_database() and wait_event_type = 'Lock'
     ) as waiting`;
   return rows[0]?.waiting === true;
+}
+
+describe('the rows of a pool', () => {
+  test.each([
+    ['permits of each key', { perKey: 2 }, 'permit'],
+    ['permits with a total', { perKey: 2, total: 3 }, 'permit'],
+    ['a lease that is shared', undefined, 'shared'],
+  ] as const)(
+    'of %s go when nobody has held it for days, and the next token is larger',
+    async (_of, permits, mode) => {
+      const kernel = await openKernel();
+      if (permits !== undefined) await declarePermits(kernel, permits);
+      const grants = [await granted(kernel, { mode }), await granted(kernel, { mode })];
+      for (const grant of grants) await kernel.leases.release('lease', releaseOf(grant));
+      const remover = createFreeRowRemover(kernel.store);
+
+      const atOnce = await remover.runOnce();
+      await letPass(kernel, 2);
+      // The slots go first, and the own rows once they are gone.
+      const later = [await remover.runOnce(), await remover.runOnce(), await remover.runOnce()];
+      const left = await namesLeft(kernel);
+      const next = await granted(kernel, { mode });
+
+      expect(atOnce).toBe(0);
+      expect(later.at(-1)).toBe(0);
+      expect(left).toEqual([]);
+      const tokens = aged(grants, 2);
+      expectGrowing([...tokens, next]);
+      const [floor] = await kernel.store.general.$queryRaw<{ floor: string }[]>`
+      select floor::text from lease_token_floor`;
+      expect(BigInt(floor?.floor ?? 0) >= BigInt(tokens.at(-1)?.fencingToken ?? 0)).toBe(true);
+    },
+  );
+
+  test('stay while one holds a permit, of its key and of all keys together', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 3 });
+    const held = await granted(kernel, { mode: 'permit', name: 'held' });
+    const left = await granted(kernel, { mode: 'permit', name: 'left' });
+    await kernel.leases.release('lease', releaseOf(left));
+    const remover = createFreeRowRemover(kernel.store);
+
+    await letPass(kernel, 2);
+    await kernel.store.general.$executeRaw`
+      update lease set expires_at = clock_timestamp() + interval '1 hour' where lease_id = ${held.leaseId}::uuid`;
+    await remover.runOnce();
+    await remover.runOnce();
+
+    expect(await namesLeft(kernel)).toEqual(['\u001F', '\u001F1', 'held']);
+  });
+});
+
+/** The same with the tokens that they have after so many days. */
+function aged(grants: readonly Grant[], days: number): Grant[] {
+  return grants.map((grant) => ({
+    ...grant,
+    fencingToken: String(BigInt(grant.fencingToken) - BigInt(days * DAY_MS)),
+  }));
 }

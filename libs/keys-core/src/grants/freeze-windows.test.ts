@@ -25,6 +25,14 @@ describe('windowsFrom', () => {
     },
   );
 
+  test('those that begin at the end of the time that was asked for, or later, are left out', () => {
+    const from = Date.parse('2027-03-24T12:00:00Z');
+    const third = Date.parse('2027-04-09T15:00:00Z');
+
+    expect(windowsFrom(WEEKEND, from, 10, third)).toHaveLength(2);
+    expect(windowsFrom(WEEKEND, from, 10, third + 1)).toHaveLength(3);
+  });
+
   test('the present window is the first one until the very instant of its end', () => {
     const present = '2027-03-26T16:00Z to 2027-03-29T06:00Z';
     const next = '2027-04-02T15:00Z to 2027-04-05T06:00Z';

@@ -18,7 +18,8 @@ const LOOKED_THROUGH_MAX = 1_000;
 const TRIED_WINDOWS = 60;
 
 /**
- * The windows that have not ended at an instant, the first `count` of them; fewer when there are no more.
+ * The windows that have not ended at an instant, the first `count` of them; fewer when there are no more, or no more
+ * that begin before `endMs`.
  *
  * The schedule and the duration are read on the zone's clock. Where that clock is put forward, a window that begins
  * in the hour that is left out begins where the hour would, and one that ends in it ends later by as much as
@@ -29,6 +30,7 @@ export function windowsFrom(
   { schedule, durationMs, zone }: Recurrence,
   nowMs: number,
   count: number,
+  endMs = Infinity,
 ): Window[] {
   const clock = new WallClock(zone);
   const found: Window[] = [];
@@ -39,6 +41,7 @@ export function windowsFrom(
     if (next === undefined) break;
     startMs = next;
     const window = { fromMs: clock.firstAt(startMs), untilMs: clock.lastAt(startMs + durationMs) };
+    if (window.fromMs >= endMs) break;
     if (window.untilMs > nowMs) found.push(window);
   }
   return found;

@@ -1,10 +1,11 @@
 /** Requests for several leases: granted together, refused with the lease that stands in the way, or tried again. */
 import { LeaseError } from '../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
-import { resourceText } from '../kernel/resource.ts';
+import { leaseTopic } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
+import { laterToken } from '../postgres/witness/witness-stamp.ts';
 import { createCoalescer } from './coalesce.ts';
 import {
   countRefusal,
@@ -13,13 +14,13 @@ import {
   GRANT_TRIES_MAX,
   grantedOutcome,
   isOverstayed,
-  isOwnRow,
   lookAtRefusals,
   prepareGrants,
   refusedOutcome,
   SLOW_LANE_LOCK_TIMEOUT_MS,
   watchClock,
 } from './granting.ts';
+import { isForSlot, judge, slotOf, type Verdict } from './pooling.ts';
 import type { Granted } from './sql/grant-rows.ts';
 import { grantAll, NOT_ALL } from './sql/grant-all.ts';
 import {
@@ -29,8 +30,12 @@ import {
   LOCK_NOT_AVAILABLE,
   readClock,
 } from './sql/guard.ts';
+import { type AskedPool, grantSlots, openPools } from './sql/pools.ts';
 import { keyText } from './sql/requests.ts';
 
+/** How often a statement is sent: the first tries may find that a lease is a pool, and that it is not there yet. */
+const TRIES_MAX = 6;
+const TRIES_WITHIN_MAX = 3;
 const REQUESTS_IN_FLIGHT_MAX = 4;
 /** Of 64 requests each at most. */
 const GROUPS_PER_LOOK_MAX = 16;
@@ -55,12 +60,12 @@ export interface GroupGranter {
   /**
    * Grants all of them, or reports what stands in the way of one.
    * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `store.unavailable`, `request.outcome_unknown`,
-   * `request.rate_limited`; `lease.is_pool`.
+   * `request.rate_limited`; `lease.permits_not_declared`; `request.invalid` for a mode that one of them does not have.
    */
   grantAll(requests: GrantRequests, signal?: AbortSignal): Promise<GrantAllOutcome>;
   /**
    * Why they would not all be granted now, by a plain read; undefined when they may be.
-   * @throws {LeaseError} `grant.hold_off`; `lease.is_pool`.
+   * @throws {LeaseError} `grant.hold_off`; as {@link grantAll} for a mode.
    */
   refusalOfAll(requests: GrantRequests): Promise<RefusedAll | { outcome: 'recorded' } | undefined>;
 }
@@ -77,9 +82,9 @@ export function createGroupGranter(store: KernelStore): GroupGranter {
     queueMax: QUEUE_MAX,
   });
   // One statement for all that look at the same time, as after a hint in a line that many are in.
-  const looks = createCoalescer<GrantRequests, readonly FoundRefusal[]>({
+  const looks = createCoalescer<GrantRequests, readonly Found[]>({
     async run(groups) {
-      const found = await lookAtRefusals(store, store.transitions, groups.flat());
+      const found = await look(store, store.transitions, groups.flat());
       let seenCount = 0;
       return groups.map(({ length }) => found.slice(seenCount, (seenCount += length)));
     },
@@ -91,8 +96,7 @@ export function createGroupGranter(store: KernelStore): GroupGranter {
   });
   return {
     grantAll: (requests, signal) => grants.submit(requests, signal),
-    refusalOfAll: async (requests) =>
-      refusalOfAll(store, requests, { refusals: await looks.submit(requests) }),
+    refusalOfAll: async (requests) => refusalOfAll(store, await looks.submit(requests)),
   };
 }
 
@@ -101,15 +105,31 @@ async function grantTogether(
   requests: GrantRequests,
 ): Promise<GrantAllOutcome> {
   await prepareGrants(store, requests);
-  for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
-    const grants = await tryTogether(store, requests, tries > 0);
-    if (grants !== undefined) return { outcome: 'granted', grants };
-    const refusals = await lookAtRefusals(store, store.transitions, requests);
-    const isLast = tries + 1 === GRANT_TRIES_MAX;
-    const refused = refusalOfAll(store, requests, { refusals, isLast });
+  let wanted: readonly GrantRequest[] = requests;
+  for (
+    let tries = 1, contended = 0;
+    tries <= TRIES_MAX && contended < GRANT_TRIES_MAX;
+    tries += 1
+  ) {
+    const grants = await tryTogether(store, wanted, contended > 0);
+    if (grants !== undefined) {
+      wakeBehind(store, wanted);
+      return { outcome: 'granted', grants };
+    }
+    const found = await look(store, store.transitions, wanted);
+    const isReady = await makeReady(store, store.transitions, { wanted, found });
+    wanted = found.map(({ request }) => request);
+    if (isReady) contended += 1;
+    const refused = refusalOfAll(store, found, contended === GRANT_TRIES_MAX);
     if (refused !== undefined) return refused;
   }
   throw new LeaseError('grant.contended');
+}
+
+/** In the lines of pools there may be room for the next one beside it. */
+function wakeBehind(store: KernelStore, requests: readonly GrantRequest[]): void {
+  const slots = requests.filter((one) => isForSlot(one) && one.isQueued === true);
+  store.hints.notify(...slots.map(leaseTopic));
 }
 
 /**
@@ -118,7 +138,7 @@ async function grantTogether(
  */
 async function tryTogether(
   store: KernelStore,
-  requests: GrantRequests,
+  requests: readonly GrantRequest[],
   mayWait: boolean,
 ): Promise<Grant[] | undefined> {
   const sentAtMs = store.clock.nowMs();
@@ -128,10 +148,9 @@ async function tryTogether(
       mayWait ? waitAndGrant(store, requests) : grantAtOnce(store, requests),
     );
   } catch (error) {
-    const state = sqlStateOf(error);
-    if (state === LOCK_NOT_AVAILABLE) await assertTableIsOpen(store, error);
+    if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) await assertTableIsOpen(store, error);
     const failure = databaseFailureOf(error);
-    if (state === NOT_ALL || failure === 'contention') return undefined;
+    if (isNotAll(error) || failure === 'contention') return undefined;
     if (failure === 'lost') return findLost(store, requests, error);
     throw error;
   }
@@ -141,22 +160,130 @@ async function tryTogether(
   return inOrder(store, requests, grants);
 }
 
-function grantAtOnce(store: KernelStore, requests: GrantRequests): Promise<Granted> {
-  return grantAll(store.transitions, requests, { guard: guardNow(store), onLocked: 'skip' });
+function grantAtOnce(store: KernelStore, requests: readonly GrantRequest[]): Promise<Granted> {
+  const { transitions } = store;
+  return requests.some(isForSlot)
+    ? transitions.$transaction((tx) => grantBoth(store, tx, requests, 'skip'))
+    : grantBoth(store, transitions, requests, 'skip');
 }
 
-function waitAndGrant(store: KernelStore, requests: GrantRequests): Promise<Granted> {
+function waitAndGrant(store: KernelStore, requests: readonly GrantRequest[]): Promise<Granted> {
   return store.slowLane.$transaction(async (tx) => {
     await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);
     await readClock(store, tx);
-    return grantAll(tx, requests, { guard: guardNow(store), onLocked: 'wait' });
+    return grantBoth(store, tx, requests, 'wait');
   });
+}
+
+/** Some of the leases were granted, and not the others: the transaction must be rolled back. */
+class NotAll extends LeaseError {
+  constructor(cause?: unknown) {
+    super('grant.contended', undefined, { cause });
+  }
+}
+
+function isNotAll(error: unknown): boolean {
+  return error instanceof NotAll || sqlStateOf(error) === NOT_ALL;
+}
+
+/**
+ * Grants slots of pools by one statement, and the leases that one holds at a time by another. Where there are slots it
+ * must run in a transaction. No grants in the answer: nothing was changed.
+ * @throws {NotAll} and a failure with the state `NOT_ALL`.
+ */
+async function grantBoth(
+  store: KernelStore,
+  sql: Sql<'guests' | 'slowLane' | 'transitions'>,
+  requests: readonly GrantRequest[],
+  onLocked: 'skip' | 'wait',
+): Promise<Granted> {
+  const slots = requests.filter(isForSlot);
+  const alone = requests.filter((request) => !isForSlot(request));
+  const leaseCount = requests.length;
+  const how = () => ({ guard: guardNow(store), onLocked, leaseCount });
+  if (slots.length === 0) return grantAll(sql, alone, how());
+  const pooled = await grantSlots(sql, slots, how());
+  if (pooled.grants.size === 0) return pooled;
+  if (pooled.grants.size < slots.length) throw new NotAll();
+  if (alone.length === 0) return pooled;
+  const others = await grantAll(sql, alone, how());
+  if (others.grants.size < alone.length) throw new NotAll();
+  const fencingToken = laterToken(pooled.seen.fencingToken ?? '0', others.seen.fencingToken ?? '0');
+  return {
+    grants: new Map([...pooled.grants, ...others.grants]),
+    seen: { ...others.seen, fencingToken },
+  };
+}
+
+/** A request as it is to be sent again, of a slot if the lease is a pool, and why it was not granted. */
+interface Found {
+  readonly request: GrantRequest;
+  /** Undefined if nothing is in its way, or its pool is not there yet. */
+  readonly verdict: Verdict | undefined;
+  readonly missing: readonly AskedPool[];
+  /** Whether its last holder keeps its row locked after its time. */
+  readonly overstayed: LeaseRow | undefined;
+}
+
+/** Finds what stands in the way of each request. Locks nothing. */
+async function look(
+  store: KernelStore,
+  sql: Sql<'guests' | 'transitions'>,
+  requests: readonly GrantRequest[],
+): Promise<Found[]> {
+  const refusals = await lookAtRefusals(store, sql, requests);
+  const found = requests.map((request, place) => foundOf(store, request, refusals[place]));
+  const slots = found.flatMap(({ request, verdict }) =>
+    isForSlot(request) && verdict === undefined ? request : [],
+  );
+  if (slots.length === 0) return found;
+  const { verdicts, missing } = await judge(store, sql, slots);
+  return found.map((one) =>
+    isForSlot(one.request) && one.verdict === undefined
+      ? {
+          ...one,
+          verdict: verdicts.get(one.request.leaseId),
+          missing: missing.filter(({ namespace }) => namespace === one.request.namespace),
+        }
+      : one,
+  );
+}
+
+/** Without a verdict: it is for a slot, or may be granted. */
+function foundOf(
+  store: KernelStore,
+  request: GrantRequest,
+  refusal: FoundRefusal | undefined,
+): Found {
+  const row = refusal?.row;
+  const overstayed = row !== undefined && isOverstayed(row) ? row : undefined;
+  const one = { request, verdict: undefined, missing: [], overstayed };
+  if (isForSlot(request)) return { ...one, overstayed: undefined };
+  try {
+    const refused = refusedOutcome(store, refusal);
+    if (refused?.outcome !== 'pooled') return { ...one, verdict: refused };
+    return { ...one, request: slotOf(request, refused.kind), overstayed: undefined };
+  } catch (error) {
+    if (!(error instanceof LeaseError)) throw error;
+    return { ...one, verdict: error };
+  }
+}
+
+/** Opens the pools that are not there yet. @returns whether nothing had to be done before the next try. */
+async function makeReady(
+  store: KernelStore,
+  sql: Sql<'guests' | 'transitions'>,
+  { wanted, found }: { readonly wanted: readonly GrantRequest[]; readonly found: readonly Found[] },
+): Promise<boolean> {
+  const missing = found.flatMap((one) => one.missing);
+  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
+  return missing.length === 0 && found.every(({ request }, place) => request === wanted[place]);
 }
 
 /**
  * One try in a transaction of the caller's, as `grantWithin`. @returns undefined when they were not all free: nothing is
  * granted then.
- * @throws {LeaseError} `grant.contended` when one has changed meanwhile: the transaction must be tried again.
+ * @throws {LeaseError} `grant.contended` when some were granted, and one was not: the transaction must be tried again.
  */
 export async function grantAllWithin(
   store: KernelStore,
@@ -164,20 +291,26 @@ export async function grantAllWithin(
   requests: GrantRequests,
 ): Promise<Grant[] | undefined> {
   await readClock(store, tx);
-  const sentAtMs = store.clock.nowMs();
-  const options = { guard: guardNow(store), onLocked: 'wait' } as const;
-  const { grants } = await grantAll(tx, requests, options).catch((error: unknown) => {
-    if (sqlStateOf(error) !== NOT_ALL) throw error;
-    throw new LeaseError('grant.contended', undefined, { cause: error });
-  });
-  watchClock(store, grants.values(), sentAtMs);
-  return inOrder(store, requests, grants);
+  let wanted: readonly GrantRequest[] = requests;
+  for (let tries = 1; tries <= TRIES_WITHIN_MAX; tries += 1) {
+    const sentAtMs = store.clock.nowMs();
+    const { grants } = await grantBoth(store, tx, wanted, 'wait').catch((error: unknown) => {
+      throw sqlStateOf(error) === NOT_ALL ? new NotAll(error) : error;
+    });
+    watchClock(store, grants.values(), sentAtMs);
+    const all = inOrder(store, wanted, grants);
+    if (all !== undefined) return all;
+    const found = await look(store, tx, wanted);
+    if (await makeReady(store, tx, { wanted, found })) return undefined;
+    wanted = found.map(({ request }) => request);
+  }
+  return undefined;
 }
 
 /** All of the grants; undefined if nothing was granted. */
 function inOrder(
   store: KernelStore,
-  requests: GrantRequests,
+  requests: readonly GrantRequest[],
   grants: ReadonlyMap<string, Grant>,
 ): Grant[] | undefined {
   const all = requests.flatMap((request) => {
@@ -191,7 +324,7 @@ function inOrder(
 /** The connection broke while the statement ran. @throws {LeaseError} `request.outcome_unknown`. */
 async function findLost(
   store: KernelStore,
-  requests: GrantRequests,
+  requests: readonly GrantRequest[],
   cause: unknown,
 ): Promise<Grant[]> {
   const found = await findLostGrants(store, requests, cause);
@@ -202,51 +335,49 @@ async function findLost(
 /**
  * Why they would not all be granted. A lease that somebody holds says more than a line that somebody is first in.
  * `isLast`: a row that its last holder keeps locked after its time counts as held.
- * @throws {LeaseError} `lease.is_pool`: the own row of a pool is never granted, so a wait for it would not end.
+ * @throws {LeaseError} of a lease that cannot be held as it is wanted.
  */
 function refusalOfAll(
   store: KernelStore,
-  requests: GrantRequests,
-  {
-    refusals,
-    isLast = false,
-  }: { readonly refusals: readonly FoundRefusal[]; readonly isLast?: boolean },
+  found: readonly Found[],
+  isLast = false,
 ): RefusedAll | { outcome: 'recorded' } | undefined {
   const refused: RefusedAll[] = [];
-  for (const [place, refusal] of refusals.entries()) {
-    const outcome = refusedOutcome(store, refusal) ?? (isLast ? overstayed(refusal) : undefined);
+  for (const [place, one] of found.entries()) {
+    const outcome = outcomeOf(one, place, isLast);
     if (outcome?.outcome === 'recorded') return outcome;
-    if (outcome?.outcome === 'held') assertNoPool(outcome.by);
-    if (outcome !== undefined && outcome.outcome !== 'granted') refused.push({ ...outcome, place });
+    if (outcome?.outcome === 'held' || outcome?.outcome === 'queued') {
+      refused.push({ ...outcome, place });
+    }
   }
-  return refused.length === 0 ? undefined : counted(store, requests, refused);
+  return refused.length === 0 ? undefined : counted(store, found, refused);
 }
 
-function assertNoPool(row: LeaseRow): void {
-  if (!isOwnRow(row)) return;
-  const { namespace, name, poolKind: kind } = row;
-  const why = kind === 'permit' ? 'it is held by permits' : 'it is shared';
-  throw new LeaseError(
-    'lease.is_pool',
-    `The lease ${resourceText(row)} is not acquired together with others: ${why}.`,
-    { details: { namespace: namespace === '' ? [] : namespace.split('.'), key: name, kind } },
-  );
+function outcomeOf(
+  { verdict, overstayed }: Found,
+  place: number,
+  isLast: boolean,
+): Exclude<Verdict, LeaseError> | undefined {
+  if (verdict instanceof LeaseError) throw atPlace(verdict, place);
+  if (verdict !== undefined || !isLast || overstayed === undefined) return verdict;
+  return { outcome: 'held', by: overstayed, waiterCount: 0, doubtMs: 0 };
+}
+
+/** The error of one of the leases, with its place in the list. */
+function atPlace({ code, message, details }: LeaseError, place: number): LeaseError {
+  const at = `scopes[${String(place)}]`;
+  if (code !== 'request.invalid') return new LeaseError(code, `${at}: ${message}`, { details });
+  return new LeaseError(code, `${at}.${message}`, { details: { field: `${at}.mode` } });
 }
 
 /** The refusal that is reported, counted. */
 function counted(
   store: KernelStore,
-  requests: GrantRequests,
+  found: readonly Found[],
   refused: readonly RefusedAll[],
 ): RefusedAll | undefined {
   const first = refused.find(({ outcome }) => outcome === 'held') ?? refused[0];
-  const request = requests[first?.place ?? 0];
+  const request = found[first?.place ?? 0]?.request;
   if (first !== undefined && request !== undefined) countRefusal(store, request, first);
   return first;
-}
-
-/** A lease whose last holder let it expire and keeps its row locked, by a fenced transaction. */
-function overstayed({ row }: { readonly row: LeaseRow | undefined }): GrantOutcome | undefined {
-  if (row === undefined || !isOverstayed(row)) return undefined;
-  return { outcome: 'held', by: row, waiterCount: 0, doubtMs: 0 };
 }

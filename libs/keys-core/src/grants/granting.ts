@@ -2,6 +2,7 @@
 import { LeaseError } from '../kernel/errors.ts';
 import { type FreezeInForce, frozenError } from '../kernel/freeze.ts';
 import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
+import type { PoolKind } from '../kernel/pool.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
@@ -27,7 +28,16 @@ export const SLOW_LANE_LOCK_TIMEOUT_MS = 100;
 const READS_PER_STATEMENT_MAX = 200;
 const READ_QUEUE_MAX = 50_000;
 
-type GrantAnswer = GrantOutcome | Promise<GrantOutcome>;
+/** Several may hold the lease: a slot is asked for instead, see `pooling.ts`. */
+export interface Pooled {
+  readonly outcome: 'pooled';
+  readonly kind: PoolKind;
+}
+
+/** What becomes of a request for a lease that one holds at a time. */
+export type PlainOutcome = GrantOutcome | Pooled;
+
+type GrantAnswer = PlainOutcome | Promise<PlainOutcome>;
 
 /** What became of the requests of a statement, by lease id; a request that nothing refuses is not in it. */
 type Decided = Map<string, () => GrantAnswer>;
@@ -134,14 +144,14 @@ async function readRefusalsOf(
 }
 
 /** Asks for one grant, in a transaction that waits a little for its row. */
-export type AskAlone = (request: GrantRequest) => Promise<GrantOutcome>;
+export type AskAlone = (request: GrantRequest) => Promise<PlainOutcome>;
 
 /**
  * The slow lane: a resource that seemed free and was not granted is asked for alone, on connections
  * of its own. Of many callers one asks, and the others share its result: the lane has few connections.
  */
 export function createSlowLane(store: KernelStore): AskAlone {
-  const asked = new RequestsInProgress<GrantOutcome>();
+  const asked = new RequestsInProgress<PlainOutcome>();
   return async (request) => {
     const key = resourceKey(request);
     if (asked.has(key)) {
@@ -161,7 +171,7 @@ export function createSlowLane(store: KernelStore): AskAlone {
  */
 export function createRefusalReader(
   store: KernelStore,
-): (request: GrantRequest, signal?: AbortSignal) => Promise<GrantOutcome | undefined> {
+): (request: GrantRequest, signal?: AbortSignal) => Promise<PlainOutcome | undefined> {
   const reads = createCoalescer<GrantRequest, FoundRefusal>({
     run: (requests) => lookAtRefusals(store, store.transitions, requests),
     keysOf: () => [],
@@ -185,7 +195,7 @@ export async function grantPlainWithin(
   store: KernelStore,
   tx: Sql<'guests'>,
   request: GrantRequest,
-): Promise<GrantOutcome | undefined> {
+): Promise<PlainOutcome | undefined> {
   await readClock(store, tx);
   const sentAtMs = store.clock.nowMs();
   const { grants } = await grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
@@ -209,7 +219,7 @@ export async function prepareGrants(
   if (longestMs > store.longestTtl.ms) await store.longestTtl.note(longestMs);
 }
 
-async function grantAlone(store: KernelStore, request: GrantRequest): Promise<GrantOutcome> {
+async function grantAlone(store: KernelStore, request: GrantRequest): Promise<PlainOutcome> {
   let by: LeaseRow | undefined;
   for (let tries = 0; tries < GRANT_TRIES_MAX; tries += 1) {
     const outcome = await grantWaiting(store, request);
@@ -250,7 +260,7 @@ export async function findLostGrants(
   store: KernelStore,
   requests: readonly GrantRequest[],
   cause: unknown,
-): Promise<Decided> {
+): Promise<Map<string, () => GrantOutcome | Promise<GrantOutcome>>> {
   await pause(store, store.statementTimeoutMs + 500);
   const unknown = (): LeaseError => new LeaseError('request.outcome_unknown', undefined, { cause });
   const leaseIds = requests.map(({ leaseId }) => leaseId);
@@ -261,7 +271,7 @@ export async function findLostGrants(
     requests.map((request) => {
       const { face, namespace, name, leaseId } = request;
       const row = rows.get(leaseId);
-      const answer = (): GrantAnswer =>
+      const answer = (): GrantOutcome | Promise<GrantOutcome> =>
         row === undefined
           ? Promise.reject(unknown())
           : grantedOutcome(store, request, {
@@ -341,16 +351,18 @@ function frozen(refusal: FoundRefusal | undefined): LeaseError | undefined {
 export function refusedOutcome(
   { clockWatch }: Pick<KernelStore, 'clockWatch'>,
   refusal: FoundRefusal | undefined,
-): GrantOutcome | undefined {
+): PlainOutcome | undefined {
   const failure = frozen(refusal);
   if (failure !== undefined) throw failure;
   if (refusal === undefined) return undefined;
-  const { row, head, waiterCount, isRecorded } = refusal;
+  const { row, head, waiterCount, isRecorded, hasPermits } = refusal;
   if (isRecorded) return { outcome: 'recorded' };
+  if (row?.poolKind != null) return { outcome: 'pooled', kind: row.poolKind };
   if (row !== undefined) {
     const doubtMs = clockWatch.doubtMs(row);
     if (doubtMs > 0 || !isTakable(row)) return { outcome: 'held', by: row, waiterCount, doubtMs };
   }
+  if (hasPermits) return { outcome: 'pooled', kind: 'permit' };
   if (head !== undefined) return { outcome: 'queued', head, waiterCount };
   return undefined;
 }
@@ -397,19 +409,17 @@ export function isOwnRow({ poolKind }: Pick<LeaseRow, 'poolKind'>): boolean {
 }
 
 /** Counts a refusal. Another try from a place in line is no new refusal. */
-export function countRefusal(
+export function countRefusal<Outcome extends PlainOutcome>(
   store: KernelStore,
   request: GrantRequest,
-  outcome: GrantOutcome,
-): GrantOutcome {
+  outcome: Outcome,
+): Outcome {
   if (request.isQueued === true) return outcome;
   if (outcome.outcome === 'queued') {
     store.observer.grant(request.face, 'denied', 'free', actionOf(request));
   }
   if (outcome.outcome === 'held') {
     const { by } = outcome;
-    // Not decided yet: see `pooling.ts`.
-    if (isOwnRow(by)) return outcome;
     const status = by.asOf < by.expiresAt ? 'active' : 'expired';
     store.observer.grant(by.face, 'denied', status, actionOf(request));
   }

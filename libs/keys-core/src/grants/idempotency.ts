@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import { type IdempotentRequest, resourceText } from '../kernel/recorded-request.ts';
-import { type Face, leaseTopic, type Resource } from '../kernel/resource.ts';
+import { type Face, leaseTopic, poolTopic, type Resource } from '../kernel/resource.ts';
 import { type KernelStore, pause } from '../postgres/kernel-store.ts';
 import { createCoalescer } from './coalesce.ts';
 import { wakeWaiters } from './releasing.ts';
@@ -154,6 +154,8 @@ function answerOf(
     wakeWaiters(store, one);
   }
   // The next caller in line may be first now.
-  for (const line of lines) store.hints.notify(leaseTopic(line));
+  for (const line of lines) {
+    store.hints.notify(leaseTopic(line), ...(line.isOfTotal ? [poolTopic(line)] : []));
+  }
   return outcome;
 }

@@ -6,7 +6,6 @@ export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
 export { instant, readStoppingFreezes } from './sql/freezes.ts';
 export {
   isOverstayed,
-  isOwnRow,
   lookAtRefusals,
   observeHandover,
   prepareGrants,
@@ -52,6 +51,7 @@ export {
   createTickets,
   dropGrantedTickets,
   joinLine,
+  type Departure,
   leaveLine,
   type Leaving,
   prolongTickets,

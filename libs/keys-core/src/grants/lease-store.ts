@@ -8,7 +8,7 @@ import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
 import type { KernelStore, StatementKind } from '../postgres/kernel-store.ts';
 import { createCoalescer } from './coalesce.ts';
-import { createRefusalReader, createSlowLane, grantBatch } from './granting.ts';
+import { createRefusalReader, createSlowLane, grantBatch, type PlainOutcome } from './granting.ts';
 import { createPools, inPool, isForSlot } from './pooling.ts';
 import { releaseBatch } from './releasing.ts';
 import { observeRenewals, type RenewAnswer, renewBatch } from './renewing.ts';
@@ -104,7 +104,7 @@ function createGrants(
   store: KernelStore,
 ): Pick<LeaseStore, 'isPressed' | 'isAsked' | 'refusal' | 'grant'> {
   const askAlone = createSlowLane(store);
-  const grants = createCoalescer<GrantRequest, GrantOutcome>({
+  const grants = createCoalescer<GrantRequest, PlainOutcome>({
     ...COMMON,
     run: (requests) => grantBatch(store, requests, askAlone),
     keysOf: grantKeys,
@@ -114,7 +114,7 @@ function createGrants(
   });
   const pools = createPools(store);
   const readRefusal = createRefusalReader(store);
-  const asked = new RequestsInProgress<GrantOutcome>();
+  const asked = new RequestsInProgress<PlainOutcome>();
   return {
     isPressed() {
       const { count, oldestMs } = grants.backlog();

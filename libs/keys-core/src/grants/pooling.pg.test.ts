@@ -192,21 +192,66 @@ describe('permits', () => {
 
   test('while one holds the scope in the ordinary way no permit is granted, and after it all are', async () => {
     const kernel = await openKernel();
-    await declarePermits(kernel, { perKey: 2 });
     const alone = await granted(kernel);
+    await declarePermits(kernel, { perKey: 2 });
 
-    const during = await kernel.leases.grant(permit());
+    const during = await outcomes(kernel, [permit(), aRequest()]);
     await kernel.leases.release('lease', releaseOf(alone));
     const after = await kernel.leases.grant(permit());
 
-    expect([during.outcome, after.outcome]).toEqual(['held', 'granted']);
+    expect([during, after.outcome]).toEqual([['held', 'held'], 'granted']);
+  });
+
+  test('a key that is held from before permits were declared takes none of the total, and who waits for it keeps nobody back', async () => {
+    const kernel = await openKernel();
+    await granted(kernel, { name: 'old' });
+    await declarePermits(kernel, { perKey: 2, total: 1 });
+    await kernel.store.general.$queryRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until, mode)
+      values ('lease', 'test', 'old', gen_random_uuid(), 'w', 'p', clock_timestamp() + interval '1 hour', 'permit')
+      returning 1`;
+
+    const taken = await outcomes(kernel, [permit({ name: 'a' }), permit({ name: 'b' })]);
+
+    expect(taken).toEqual(['granted', 'held']);
+  });
+
+  test('an ordinary request for a key that nobody has held yet takes a permit, also of the total', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 3 });
+    const of = (name: string): GrantRequest => aRequest({ name });
+
+    const first = await outcomes(kernel, [of('a'), of('a'), of('a'), of('b')]);
+    const more = await outcomes(kernel, [of('b'), of('c'), permit({ name: 'c' })]);
+    const alone = kernel.leases.grant(aRequest({ name: 'new', alone: true }));
+
+    expect([first, more]).toEqual([
+      ['granted', 'granted', 'granted', 'held'],
+      ['held', 'held', 'held'],
+    ]);
+    await expect(alone).rejects.toMatchObject({ code: 'request.invalid' });
+  });
+
+  test('a lease that has run out since permits were declared is taken over as a permit, with its one event', async () => {
+    const kernel = await openKernel();
+    const old = await granted(kernel);
+    await declarePermits(kernel, { perKey: 2 });
+    await age(kernel, old.leaseId, 61_000);
+
+    const taken = await outcomes(kernel, [aRequest(), aRequest(), aRequest()]);
+
+    expect(taken).toEqual(['granted', 'granted', 'held']);
+    const events = await eventsOf(kernel, 'thing');
+    expect(events.filter((event) => event.startsWith('expired'))).toEqual([
+      `expired ${old.fencingToken}`,
+    ]);
   });
 
   test('the own row of a pool is held back until a date that every version can show, and has no TTL that is doubted', async () => {
     const kernel = await openKernel();
-    await declarePermits(kernel, { perKey: 2 });
     const alone = await granted(kernel);
     await kernel.leases.release('lease', releaseOf(alone));
+    await declarePermits(kernel, { perKey: 2 });
     await granted(kernel, { mode: 'permit' });
 
     const [own] = await readLeases(kernel.store.general, [aRequest()]);
@@ -285,9 +330,10 @@ describe('a pool that a transaction keeps locked', () => {
     ['that is not open yet', false],
   ])('%s keeps no other pool back', async (_which, isOpen) => {
     const kernel = await openKernel();
+    const first = await granted(kernel, { name: 'a' });
+    await kernel.leases.release('lease', releaseOf(first));
     await declarePermits(kernel, { perKey: 2 });
-    const first = await granted(kernel, isOpen ? { mode: 'permit', name: 'a' } : { name: 'a' });
-    if (!isOpen) await kernel.leases.release('lease', releaseOf(first));
+    if (isOpen) await granted(kernel, { mode: 'permit', name: 'a' });
 
     const [locked, other] = await kernel.store.general.$transaction(async (tx) => {
       await tx.$queryRaw`select name from lease where name = 'a' for update`;

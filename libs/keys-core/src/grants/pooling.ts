@@ -1,7 +1,7 @@
 /** What becomes of requests for slots of pools: granted, refused with the reason, or tried again. */
 import { LeaseError } from '../kernel/errors.ts';
 import type { GrantOutcome, GrantRequest } from '../kernel/lease.ts';
-import { poolKindOf, type PoolUse, type SlotMode } from '../kernel/pool.ts';
+import { type PoolKind, poolKindOf, type PoolUse, type SlotMode } from '../kernel/pool.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -15,6 +15,8 @@ import {
   grantPlainWithin,
   isOwnRow,
   lookAtRefusals,
+  type PlainOutcome,
+  type Pooled,
   prepareGrants,
   refusedOutcome,
   watchClock,
@@ -52,15 +54,21 @@ export function isForSlot(request: GrantRequest): request is SlotRequest {
  * Asks for a slot instead, where an ordinary request has met a pool.
  * @throws {LeaseError} `request.invalid` for one that must be alone, where there are permits.
  */
-export function inPool<Outcome extends GrantOutcome | undefined>(
+export function inPool<Found extends PlainOutcome | undefined>(
   request: GrantRequest,
-  outcome: Outcome,
-  ask: (slot: SlotRequest) => Promise<Outcome>,
-): Outcome | Promise<Outcome> {
-  if (outcome?.outcome !== 'held' || !isOwnRow(outcome.by)) return outcome;
-  if (outcome.by.poolKind !== 'permit') return ask({ ...request, mode: 'exclusive' });
+  found: Found,
+  ask: (slot: SlotRequest) => Promise<Exclude<Found, Pooled>>,
+): Exclude<Found, Pooled> | Promise<Exclude<Found, Pooled>> {
+  return found?.outcome === 'pooled'
+    ? ask(slotOf(request, found.kind))
+    : (found as Exclude<Found, Pooled>);
+}
+
+/** The slot that an ordinary request asks for, of a pool of this kind. @throws {LeaseError} as {@link inPool}. */
+export function slotOf(request: GrantRequest, kind: PoolKind): SlotRequest {
+  if (kind === 'shared') return { ...request, mode: 'exclusive' };
   if (request.alone === true) throw otherKind('exclusive');
-  return ask({ ...request, mode: 'permit' });
+  return { ...request, mode: 'permit' };
 }
 
 export interface Pools {
@@ -135,7 +143,7 @@ async function grantSlotWithin(
 }
 
 /** Why a request was not granted; `again`: nothing is in its way now. */
-type Verdict = GrantOutcome | typeof AGAIN | LeaseError;
+export type Verdict = GrantOutcome | typeof AGAIN | LeaseError;
 
 const AGAIN = { outcome: 'again' } as const;
 
@@ -235,14 +243,15 @@ async function grantOnce(
   }
 }
 
-interface Judged {
+export interface Judged {
   /** Why each was refused, by lease id. */
   readonly verdicts: ReadonlyMap<string, Verdict>;
   /** The pools that do not exist yet, and whose scope nobody holds. */
   readonly missing: readonly AskedPool[];
 }
 
-async function judge(
+/** Finds why each of these requests was not granted. Locks nothing. */
+export async function judge(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
@@ -274,8 +283,11 @@ function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict 
   if (isRecorded) return { outcome: 'recorded' };
   const misfit = misfitOf(request, pool, row);
   if (misfit !== undefined) return misfit;
-  // Held in the ordinary way: the pool begins when that is over.
-  if (row === undefined || !isOwnRow(row)) return refusedOutcome(store, refusal);
+  if (row === undefined || !isOwnRow(row)) {
+    // Held in the ordinary way: the pool begins when that is over.
+    const refused = refusedOutcome(store, refusal);
+    return refused?.outcome === 'pooled' ? undefined : refused;
+  }
   if (!pool.isOpen) return undefined;
   return pool.isEntitled ? AGAIN : inTheWay(store, request, met);
 }

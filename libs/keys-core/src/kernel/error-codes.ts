@@ -236,11 +236,6 @@ const LEASE_CODES = {
     text: 'No number of permits is declared for these leases.',
     doc: 'Declare it before a permit is acquired: `leases.declare`, which `defineLease` of the client library calls, or `leasehold leases permits set NAMESPACE --per-key N`.',
   },
-  'lease.is_pool': {
-    http: 409,
-    text: 'Several may hold this lease at once, so it is not acquired together with others.',
-    doc: '`details.namespace` and `details.key` name the lease, and `details.kind` is `permit` or `shared`: it has been held by permits, or shared. Acquire it by itself.',
-  },
   'environment.frozen': {
     http: 409,
     text: 'The environment is frozen.',

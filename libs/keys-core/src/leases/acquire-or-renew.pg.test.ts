@@ -8,6 +8,7 @@ import {
   someoneInLine,
 } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf, granted, openKernel } from '../testing/kernel-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
 
 describe('acquireOrRenew', () => {
   test('grants a free lease, renews it with the same token, and refuses another holder', async () => {
@@ -149,6 +150,19 @@ describe('acquireOrRenew', () => {
     await locking;
 
     expect(await coordinator.acquireOrRenew(lease)).toMatchObject({ outcome: 'renewed' });
+  });
+
+  test('refuses a lease for which a number of permits is declared, also one that nobody has held', async () => {
+    const kernel = await openKernel();
+    const lease = aUseCase('leader');
+    await declarePermits(kernel, { perKey: 2 });
+
+    const asked = aCoordinator(kernel).acquireOrRenew(lease);
+
+    await expect(asked).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'mode' },
+    });
   });
 
   test('grants nothing during a hold-off, and continues to renew', async () => {

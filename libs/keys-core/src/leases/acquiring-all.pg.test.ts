@@ -13,8 +13,6 @@ import { age, aRequest, hearsHints } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
-  ALIVE,
-  acquired,
   codeOf,
   inLine,
   type Leases,
@@ -23,81 +21,14 @@ import {
   released,
   SERVICE,
 } from '../testing/lease-fixture.ts';
-import { declarePermits } from '../testing/pool-fixture.ts';
-import { createLeasesTogether } from './acquiring-all.ts';
-import type {
-  AcquireAllAnswer,
-  AcquireAllInput,
-  CallerLife,
-  GrantedLease,
-  LeasesTogether,
-} from './lease-types.ts';
-
-const NAMESPACE = 'accounts';
-
-type Change = Partial<Omit<AcquireAllInput, 'scopes'>>;
-
-/** Of each controller. */
-const servicesOf = new WeakMap<Leases['store'], LeasesTogether>();
-
-function serviceOf({ store }: Leases): LeasesTogether {
-  const service = servicesOf.get(store) ?? createLeasesTogether({ store });
-  servicesOf.set(store, service);
-  return service;
-}
-
-/** Asks for the leases with these names, for a minute, without waiting, unless `change` says otherwise. */
-function acquireAll(
-  at: Leases,
-  names: readonly string[],
-  change: Change = {},
-  life: CallerLife = ALIVE,
-): Promise<AcquireAllAnswer> {
-  return serviceOf(at).acquireAll(
-    {
-      scopes: names.map((name) => ({ namespace: NAMESPACE, name })),
-      ttlMs: 60_000,
-      waitMs: 0,
-      holder: 'alice',
-      localTimeMs: 1_000_000,
-      idempotencyKey: randomUUID(),
-      ...change,
-    },
-    SERVICE,
-    life,
-  );
-}
-
-/** The leases, or the test fails. */
-async function allOf(answer: Promise<AcquireAllAnswer>): Promise<readonly GrantedLease[]> {
-  const found = await answer;
-  invariant(found.outcome === 'granted', `the test expected grants: ${JSON.stringify(found)}`);
-  return found.leases;
-}
-
-/** Asks for the leases, and is in the line of each when this resolves. */
-async function inLines(
-  at: Leases,
-  names: readonly string[],
-  change: Change & { readonly holder: string },
-  life?: CallerLife,
-): Promise<{ answer: Promise<AcquireAllAnswer> }> {
-  const answer = acquireAll(at, names, { waitMs: 60_000, ...change }, life);
-  answer.catch(() => undefined);
-  for (const name of names) {
-    await waitUntil(async () => (await lineOf(at, name)).includes(change.holder));
-  }
-  return { answer };
-}
-
-/** One lease of the namespace. */
-function one(at: Leases, name: string, change: Parameters<typeof acquire>[1] = {}) {
-  return acquired(at, { namespace: NAMESPACE, name, ...change });
-}
-
-async function releasedAll(at: Leases, leases: readonly GrantedLease[]): Promise<string[]> {
-  return Promise.all(leases.map((lease) => released(at, lease)));
-}
+import {
+  acquireAll,
+  allOf,
+  inLines,
+  NAMESPACE,
+  one,
+  releasedAll,
+} from '../testing/together-fixture.ts';
 
 /** Who holds what now, by its name. */
 async function heldIn({ store }: Leases): Promise<Record<string, string>> {
@@ -144,37 +75,6 @@ describe('an acquire of several leases', () => {
       new Set([true]),
     );
     expect(await heldIn(at)).toEqual({ a: 'alice', b: 'alice', c: 'alice' });
-  });
-
-  test.each(['permit', 'shared'] as const)(
-    'is refused with the lease that several may hold at once, also while nobody holds it: %s',
-    async (mode) => {
-      const at = await openLeases();
-      if (mode === 'permit') await declarePermits(at, { perKey: 2 }, NAMESPACE);
-      const lease = await one(at, 'b', { mode, holder: 'bob' });
-      const refusal = {
-        code: 'lease.is_pool',
-        details: { namespace: [NAMESPACE], key: 'b', kind: mode },
-      };
-
-      const held = acquireAll(at, ['a', 'b'], { waitMs: 60_000 });
-      await expect(held).rejects.toMatchObject(refusal);
-      await released(at, lease);
-      await expect(acquireAll(at, ['a', 'b'])).rejects.toMatchObject(refusal);
-
-      expect([await heldIn(at), await lineOf(at, 'a')]).toEqual([{}, []]);
-    },
-  );
-
-  test('ends its wait with that refusal when the holder of a lease begins to share it', async () => {
-    const at = await openLeases();
-    const lease = await one(at, 'b', { holder: 'bob' });
-    const waiting = await inLines(at, ['a', 'b'], { holder: 'alice' });
-
-    await at.service.downgrade(lease, SERVICE);
-
-    await expect(waiting.answer).rejects.toMatchObject({ code: 'lease.is_pool' });
-    expect([await lineOf(at, 'a'), await lineOf(at, 'b')]).toEqual([[], []]);
   });
 
   test('grants none if one is held, and says which, by whom and for how long', async () => {

@@ -29,6 +29,7 @@ import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import { newTimedId } from '../kernel/clock.ts';
 import { LIMITS } from '../kernel/limits.ts';
+import { askedAs } from '../kernel/pool.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
@@ -401,7 +402,12 @@ class GroupAnswers {
       confirms: input.confirms === true && input.waitMs === 0,
       actor,
     };
-    const requests = input.scopes.map(({ namespace, name }) => ({ ...common, namespace, name }));
+    const requests = input.scopes.map(({ namespace, name, mode }) => ({
+      ...common,
+      ...askedAs(mode),
+      namespace,
+      name,
+    }));
     const first = firstLeaseId(newTimedId(this.#store));
     const { idempotencyKey } = input;
     return requestsWith(withIds(requests, first), (one) =>
@@ -441,7 +447,10 @@ function withIds(requests: readonly Omit<GrantRequest, 'leaseId'>[], first: stri
 /** A request with an idempotency key and the fingerprint that is recorded with it. */
 function keyed<Asked extends Resource>(request: Asked, input: Input, idempotencyKey: string) {
   const { fingerprint } = idempotentRequest(request, {
-    leases: input.scopes.map((scope) => [scope.namespace, scope.name]),
+    // Without a mode it is that of older versions.
+    leases: input.scopes.map(({ namespace, name, mode }) =>
+      mode === undefined || mode === 'exclusive' ? [namespace, name] : [namespace, name, mode],
+    ),
     ttlMs: input.ttlMs,
     holder: input.holder,
     comment: input.comment ?? null,

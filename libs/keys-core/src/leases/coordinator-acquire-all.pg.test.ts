@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { aCoordinator, aUseCase, makeNotes, note } from '../testing/coordinator-fixture.ts';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { lineOf } from '../testing/lease-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
 
 describe('several leases of a coordinator', () => {
   test('are granted together, and what their hooks write is committed with them', async () => {
@@ -70,16 +71,25 @@ describe('several leases of a coordinator', () => {
     });
   });
 
-  test.each(['shared', 'permit'] as const)(
-    'with mode %s are refused with their place',
-    async (mode) => {
-      const coordinator = aCoordinator(await openKernel());
-      const leases = [aUseCase('a'), aUseCase('b', { mode: () => mode })];
+  test.each([
+    ['with hooks', { willInsert: () => undefined }],
+    ['without hooks', {}],
+  ])('%s are shared, and taken by permits, beside one that is held alone', async (_how, hooks) => {
+    const kernel = await openKernel();
+    const permitted = () =>
+      aUseCase('p', { ...hooks, scope: () => ({ namespace: ['exports'], key: 'p' }) });
+    await declarePermits(kernel, { perKey: 1 }, 'exports');
+    const wanted = () => [
+      aUseCase('a', hooks),
+      aUseCase('b', { ...hooks, mode: () => 'shared' }),
+      permitted(),
+    ];
+    const [alice, bob] = [aCoordinator(kernel), aCoordinator(kernel, 'bob')];
 
-      await expect(coordinator.acquireAll(leases, 60_000)).rejects.toMatchObject({
-        code: 'request.invalid',
-        details: { field: 'leases[1]' },
-      });
-    },
-  );
+    const first = await alice.acquireAll(wanted(), 0);
+    const sharing = await bob.acquireAll([aUseCase('b', { mode: () => 'shared' })], 0);
+    const full = await bob.acquireAll([permitted()], 0);
+
+    expect([first.outcome, sharing.outcome, full.outcome]).toEqual(['granted', 'granted', 'held']);
+  });
 });

@@ -50,8 +50,7 @@ interface WantedLeases<Tx> {
 }
 
 /**
- * @throws {LeaseError} `request.invalid` for an empty list, one that is too long, a lease that is in it twice, and one
- * with a mode of leases that several may hold.
+ * @throws {LeaseError} `request.invalid` for an empty list, one that is too long, and a lease that is in it twice.
  */
 export function assertTogether(
   requests: readonly GrantRequest[],
@@ -66,12 +65,6 @@ export function assertTogether(
   if (place !== undefined) {
     throw invalid(`leases[${String(place)}]`, 'must not be in the list twice');
   }
-  const shared = requests.findIndex(({ mode }) => mode !== undefined);
-  if (shared === -1) return;
-  throw invalid(
-    `leases[${String(shared)}]`,
-    'must be a lease that one holds at a time: its mode() must be absent or exclusive',
-  );
 }
 
 /** @throws {LeaseError} `lease.wait_cancelled`, `grant.contended`; what a hook throws. */

@@ -9,7 +9,6 @@ import {
   closeBefore,
   ensureLeaseRow,
   guardNow,
-  isOwnRow,
   type LeaseStore,
   lookAtRefusals,
   prepareGrants,
@@ -265,7 +264,7 @@ export async function acquireOrRenewOnce<Tx>(
     }
     const [refusal] = await lookAtRefusals(store, store.general, [request]);
     const refused = refusedOutcome(store, refusal);
-    assertAlone(refused?.outcome !== 'held' || !isOwnRow(refused.by));
+    assertAlone(refused?.outcome !== 'pooled');
     if (isRefused(refused) && !isOwnLocked(refused, request)) {
       store.observer.grant('lease', 'denied', refused.outcome === 'held' ? 'active' : 'free');
       return refused;
@@ -287,7 +286,7 @@ function assertAlone(isAlone: boolean): void {
   throw new LeaseError('request.invalid', message, { details: { field: 'mode' } });
 }
 
-function isRefused(outcome: GrantOutcome | undefined): outcome is Refused {
+function isRefused(outcome: { readonly outcome: string } | undefined): outcome is Refused {
   return outcome?.outcome === 'held' || outcome?.outcome === 'queued';
 }
 

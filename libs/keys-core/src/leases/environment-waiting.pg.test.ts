@@ -7,6 +7,7 @@ import { grant } from '../grants/sql/grant.ts';
 import { dropLapsedTickets } from '../grants/sql/line.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { leaseTopic } from '../kernel/resource.ts';
+import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { aGate } from '../testing/coordinator-fixture.ts';
 import { aGuard, aRequest, eventsOf } from '../testing/kernel-fixture.ts';
 import {
@@ -415,6 +416,20 @@ describe('a request that supersedes', () => {
     const events = await at.store.general.$queryRaw`
       select actor, reason from lease_event where kind = 'revoked'`;
     expect(events).toEqual([{ actor: 'service', reason: 'superseded by v2' }]);
+  });
+
+  test('is counted by what gave way: what waited, and what ran', async () => {
+    const counted: string[] = [];
+    const superseded = (was: string, count: number): void => {
+      counted.push(`${was} ${String(count)}`);
+    };
+    const at = await openLeases({ observer: { ...SILENT_OBSERVER, superseded } }, 'environment');
+    await acquired(at, { ...DEPLOY, holder: 'v1' });
+    await queued(at, 'v2');
+    await queued(at, 'v3', { supersede: 'running' });
+
+    await waitUntil(() => counted.length > 1);
+    expect(counted).toEqual(['waiting 1', 'running 1']);
   });
 
   test('revokes also what an operator runs', async () => {

@@ -196,6 +196,8 @@ function announce(
   const { waiting, leaseId } = superseded;
   if (leaseId !== null) store.hints.notify(REVOCATIONS_TOPIC);
   if (waiting.length === 0 && leaseId === null) return;
+  if (waiting.length > 0) store.observer.superseded('waiting', waiting.length);
+  if (leaseId !== null) store.observer.superseded('running', 1);
   store.hints.notify(leaseTopic(request));
   onSuperseded?.(superseded);
 }

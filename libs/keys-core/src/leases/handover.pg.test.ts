@@ -46,16 +46,13 @@ describe('a handover', () => {
     for (let times = 0; times < 3; times += 1) {
       const before = looks.mock.calls.length;
       await time.pass(LOOK_EVERY_MS);
-      await waitUntil(() => looks.mock.calls.length > before, {
-        timeoutMs: 5_000,
-        what: 'a look within 400 ms',
-      });
+      await waitUntil(() => looks.mock.calls.length > before, { what: 'a look within 400 ms' });
     }
 
     await released(one, held);
     await time.pass(LOOK_EVERY_MS);
 
-    await waitUntil(() => outcome, { timeoutMs: 5_000, what: 'a grant within 400 ms' });
+    await waitUntil(() => outcome, { what: 'a grant within 400 ms' });
     expect(outcome).toBe('granted');
   });
 
@@ -90,7 +87,7 @@ describe('a handover', () => {
     }
     await time.pass(AFTER_LAPSE_MS);
 
-    await waitUntil(() => outcome, { timeoutMs: 20_000, what: 'the grant of the living' });
+    await waitUntil(() => outcome, { what: 'the grant of the living' });
     expect(outcome).toBe('granted');
   });
 

@@ -14,7 +14,9 @@ export { createLeasesTogether } from './acquiring-all.ts';
 export type {
   AcquireAllAnswer,
   AcquireAnswer,
+  Blocker,
   CallerLife,
+  ContentionHolder,
   ContentionView,
   EnvironmentQueue,
   FailingCallback,
@@ -30,6 +32,9 @@ export type {
   LeasesTogether,
   LeaseTree,
   LeaseView,
+  LeaseWhy,
+  MostWaitedView,
+  OppositeOrders,
   PermitsInForce,
   PoolView,
   QueuedView,
@@ -37,9 +42,11 @@ export type {
   RevocationNotice,
   SupersededView,
   WaitingAnswer,
+  WaitsView,
 } from './lease-types.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';
 export { dropOldDeclarations } from './sql/declarations.ts';
+export { readPermitShares } from './sql/read-pool.ts';
 export { removeOldFreezes } from './sql/freezes.ts';
 export type { NamespaceCounts as LeaseTreeNode } from '../lists/index.ts';

@@ -259,10 +259,18 @@ describe('waiters', () => {
     expect([...line.items, ...rest.items].map(({ waiter }) => waiter)).toEqual(['first', 'second']);
     expect(rest.nextCursor).toBeNull();
     expect(items).toMatchObject([
-      { face: 'lease', namespace: 'a', name: '42', waiter: 'first', place: 1, holder: 'holder' },
-      { waiter: 'second', place: 2, holder: 'holder' },
+      {
+        face: 'lease',
+        namespace: 'a',
+        name: '42',
+        waiter: 'first',
+        place: 1,
+        holders: [{ holder: 'holder', mode: null, waitsFor: null }],
+        holderCount: 1,
+      },
+      { waiter: 'second', place: 2, holders: [{ holder: 'holder' }] },
     ]);
-    expect(items[0]?.remainingMs).toBeGreaterThan(50_000);
+    expect(items[0]?.holders[0]?.remainingMs).toBeGreaterThan(50_000);
     expect([...paged.items, ...next.items].map(({ place }) => place)).toEqual([1, 2]);
     expect(elsewhere.items).toEqual([]);
     const keyLine = {
@@ -271,7 +279,8 @@ describe('waiters', () => {
       name: '42',
       waiter: 'web',
       place: 1,
-      holder: null,
+      holders: [],
+      holderCount: 0,
     };
     expect(ofKeys.items).toMatchObject([keyLine]);
     expect(ofAll.items).toMatchObject([{ face: 'lease' }, { face: 'lease' }, keyLine]);

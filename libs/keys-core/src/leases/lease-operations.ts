@@ -52,6 +52,7 @@ import {
   type FailingCallbackRow,
   readContention,
   readFailingCallbacks,
+  TOGETHER_SHOWN_MAX,
   type WaiterRow,
 } from './sql/contention.ts';
 import {
@@ -61,6 +62,7 @@ import {
 } from './sql/declarations.ts';
 import { type PoolFound, readPool } from './sql/read-pool.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
+import { explainWaits, summarizeWaits } from './why.ts';
 
 export interface LeaseOperationsDeps extends LeaseReader {
   /** One per controller, for all faces. */
@@ -76,6 +78,9 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     count: (input, caller) => countLeases(deps, input, caller),
     tree: (input, caller) => leaseTree(deps, input, caller),
     contention: (input, caller) => contentionPage(deps, input, caller),
+    why: ({ namespace, name, windowMinutes }, caller) =>
+      explainWaits(store, { face, namespace, name }, { windowMinutes, caller }),
+    waits: (input, caller) => summarizeWaits(store, input, caller),
     failingCallbacks: (input, caller) => failingCallbackPage(deps, input, caller),
     waiters: (input, caller) => waiterPage(store, { resource: { ...input, face }, caller }, input),
     queue: (input, caller) => environmentQueue(store, input, caller),
@@ -299,17 +304,25 @@ async function contentionPage(
 }
 
 function contentionView({ datacenter }: Store, row: WaiterRow): ContentionView {
+  const { id: _id, createdAt, together, togetherCount, perKey, total, ...waiter } = row;
+  const others = together.filter(
+    ({ namespace, name }) => namespace !== row.namespace || name !== row.name,
+  );
   return {
-    face: row.face,
-    namespace: row.namespace,
-    name: row.name,
-    waiter: row.waiter,
-    since: isoOf(row.createdAt),
+    ...waiter,
+    since: isoOf(createdAt),
     waitedMs: Math.round(row.waitedMs),
-    place: row.place,
-    holder: row.holder,
-    heldSince: row.heldSince === null ? null : isoOf(row.heldSince),
-    remainingMs: Math.max(0, Math.round(row.remainingMs)),
+    together:
+      togetherCount === 1
+        ? null
+        : { count: togetherCount - 1, others: others.slice(0, TOGETHER_SHOWN_MAX) },
+    holders: row.holders.map(({ waitsFor, ...holder }) => ({
+      ...holder,
+      since: isoOf(holder.since),
+      remainingMs: Math.max(0, Math.round(holder.remainingMs)),
+      waitsFor: waitsFor === null ? null : { ...waitsFor, since: isoOf(waitsFor.since) },
+    })),
+    permits: perKey === null ? null : { perKey, total },
     datacenter,
   };
 }

@@ -17,7 +17,7 @@ import type {
 import type { Deadlines } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
 import type { Permits, PoolUse, SlotMode } from '../kernel/pool.ts';
-import type { Face, Named } from '../kernel/resource.ts';
+import type { Face, Named, Resource } from '../kernel/resource.ts';
 import type { Supersede } from '../grants/index.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 import type { Superseded } from './environment-waiting.ts';
@@ -149,8 +149,8 @@ export interface AcquireAllInput extends Pick<
   AcquireInput,
   'waitMs' | 'callMs' | 'holder' | 'comment' | 'metadata' | 'confirms' | 'idempotencyKey' | 'datacenter'
 > {
-  /** 1 to 64 leases, none of them twice. */
-  readonly scopes: readonly Named[];
+  /** 1 to 64 leases, none of them twice, each with how it is to be held: see {@link AcquireInput.mode}. */
+  readonly scopes: readonly (Named & { readonly mode?: SlotMode | undefined })[];
   /** 1 s to 24 h, of each of them. */
   readonly ttlMs: number;
 }
@@ -181,7 +181,7 @@ export interface LeasesTogether {
    * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
    * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
    * as any other.
-   * @throws {LeaseError} as {@link LeaseService.acquire}; `lease.is_pool` for one that several may hold at once.
+   * @throws {LeaseError} as {@link LeaseService.acquire}.
    */
   acquireAll(
     input: AcquireAllInput & { readonly localTimeMs: number },
@@ -303,21 +303,142 @@ export interface ContentionInput extends InNamespace, PageInput {
   readonly faces?: readonly Face[] | undefined;
 }
 
-/** A waiter, and the holder that it waits for. */
-export interface ContentionView {
-  readonly face: Face;
-  readonly namespace: string;
-  readonly name: string;
+/** A waiter, and those that it waits for. */
+export interface ContentionView extends Resource {
   readonly waiter: string;
   readonly since: string;
   readonly waitedMs: number;
   /** Place in line, from 1. */
   readonly place: number;
-  /** Null when nobody holds it at this moment. */
-  readonly holder: string | null;
-  readonly heldSince: string | null;
-  readonly remainingMs: number;
+  /** How it wants to hold what several may hold at once; null for a waiter that wants it alone. */
+  readonly mode: SlotMode | null;
+  /** What it wants an environment for; null for others. */
+  readonly action: string | null;
+  /** What its request wants besides, all or none; null for a request for one. */
+  readonly together: {
+    readonly count: number;
+    /** The first of them. */
+    readonly others: readonly Named[];
+  } | null;
+  /** Who holds it, those first whose grants expire first; none when nobody does at this moment. */
+  readonly holders: readonly ContentionHolder[];
+  /** How many hold it: more than are named, perhaps. */
+  readonly holderCount: number;
+  /** How many may hold what it wants a permit of; null for what has none. */
+  readonly permits: Permits | null;
   readonly datacenter: string;
+}
+
+/** Somebody for whom others wait. */
+export interface ContentionHolder {
+  readonly holder: string;
+  readonly mode: SlotMode | null;
+  readonly since: string;
+  readonly remainingMs: number;
+  /** What it waits for itself, since when; null if for nothing that the caller may see. */
+  readonly waitsFor: (Resource & { readonly since: string }) | null;
+}
+
+/** Who made others wait for a resource. */
+export interface Blocker {
+  readonly holder: string;
+  /** The token or the person that it was granted to; null where its beginning is not kept any more. */
+  readonly actor: string | null;
+  /** During how many of its grants somebody waited. */
+  readonly grants: number;
+  /** How long they waited during these, all waits together. */
+  readonly waitedMs: number;
+  /** The longest that one of them waited during one grant. */
+  readonly longestMs: number;
+}
+
+/** Who took one lease while holding another. */
+export interface OrderSide {
+  readonly times: number;
+  readonly lastAt: string;
+  /** The first of them. */
+  readonly by: readonly { readonly holder: string; readonly actor: string }[];
+}
+
+/** Two leases that are taken in opposite orders: their holders can wait for each other forever. */
+export interface OppositeOrders {
+  readonly one: Resource;
+  readonly other: Resource;
+  /** Who took `other` while holding `one`. */
+  readonly oneFirst: OrderSide;
+  readonly otherFirst: OrderSide;
+}
+
+/** Leases that were taken in opposite orders within a window. */
+interface OrdersFound {
+  /** Those that happened most often, the first ones. */
+  readonly opposite: readonly OppositeOrders[];
+  /** From when on orders were looked for: later than the window where too much has happened. */
+  readonly oppositeFromAt: string;
+}
+
+/** From when on waits were counted. */
+interface WaitsFrom {
+  readonly fromAt: string;
+  /** False where too much has happened: then it begins later than the window. */
+  readonly isComplete: boolean;
+}
+
+/** Why callers wait for a lease or an environment. */
+export interface LeaseWhy extends WaitsFrom, OrdersFound {
+  /** The first of those who hold it now. */
+  readonly holders: readonly {
+    readonly leaseId: string;
+    readonly holder: string;
+    readonly actor: string | null;
+    readonly mode: SlotMode | null;
+    readonly since: string;
+    readonly remainingMs: number;
+  }[];
+  readonly holderCount: number;
+  /** The first in line now. */
+  readonly waiters: readonly Omit<WaiterView & { readonly place: number }, 'ticketId'>[];
+  readonly waiterCount: number;
+  /** The waits within the window, those that last included; they are cut to it. */
+  readonly waits: {
+    readonly count: number;
+    /** All together. */
+    readonly waitedMs: number;
+    readonly longestMs: number;
+    /** How many ended without a grant. */
+    readonly gaveUp: number;
+  };
+  /** Who made others wait, the most first. */
+  readonly blockers: readonly Blocker[];
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
+export interface WaitsInput extends InNamespace {
+  readonly windowMinutes: number;
+  readonly limit: number;
+}
+
+/** A lease or an environment that was waited for. */
+export interface MostWaitedView extends Resource {
+  /** How many waits there were, and how many of them last. */
+  readonly waits: number;
+  readonly waiting: number;
+  /** All together. */
+  readonly waitedMs: number;
+  readonly longestMs: number;
+  /** How many ended without a grant. */
+  readonly gaveUp: number;
+  /** Who made them wait, the most first. */
+  readonly blockers: readonly Blocker[];
+}
+
+/** What callers waited for. */
+export interface WaitsView extends WaitsFrom, OrdersFound {
+  /** Those that were waited for longest, all waits together. */
+  readonly items: readonly MostWaitedView[];
+  readonly datacenter: string;
+  readonly asOf: string;
 }
 
 /** A callback of an expired lease that has failed and is tried again. */
@@ -433,6 +554,10 @@ export interface LeaseOperations {
   /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
   at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
   contention(input: ContentionInput, caller: Caller): Promise<DatedPage<ContentionView>>;
+  /** Why callers wait for it. Of one that the caller may not see, what is told of one that nobody ever had. */
+  why(input: Named & { readonly windowMinutes: number }, caller: Caller): Promise<LeaseWhy>;
+  /** What callers waited for, of leases and of environments. */
+  waits(input: WaitsInput, caller: Caller): Promise<WaitsView>;
   failingCallbacks(
     input: InNamespace & PageInput,
     caller: Caller,
@@ -441,7 +566,7 @@ export interface LeaseOperations {
   /**
    * Sets how many may hold leases of a namespace at once, whatever services declare. With fewer nobody is
    * stopped, and nobody is granted one until there is room.
-   * @throws {LeaseError} `lease.permits_differ` when a total would come or go while they are in use.
+   * @throws {LeaseError} `lease.permits_differ` when a total would come or go while too many are in use; `grant.contended`.
    */
   setPermits(
     input: { readonly namespace: string; readonly permits: Permits },

@@ -1,16 +1,38 @@
 import { describe, expect, test } from 'vitest';
+import { grantWithin } from '../grants/index.ts';
+import { compareFencingTokens } from '../kernel/lease.ts';
 import { someoneWaits } from '../testing/coordinator-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
-import { acquire, acquired, inLine, released, SERVICE } from '../testing/lease-fixture.ts';
+import { aRequest } from '../testing/kernel-fixture.ts';
+import {
+  acquire,
+  acquired,
+  codeOf,
+  inLine,
+  type Leases,
+  released,
+  SERVICE,
+} from '../testing/lease-fixture.ts';
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
+import type { GrantedLease, LeaseListInput } from './lease-types.ts';
 import { dropOldDeclarations } from './sql/declarations.ts';
+import { readPermitShares } from './sql/read-pool.ts';
 
 const NAMESPACE = 'user.update';
 const OTHER = { ...SERVICE, actor: 'other', principal: 'token-x' };
 
-const declaring = (permits: { perKey: number; total?: number }) => ({
-  declarations: [{ namespace: NAMESPACE, ttlMs: 30_000, permits }],
+const declaring = (permits: { perKey: number; total?: number | null }) => ({
+  declarations: [{ namespace: NAMESPACE, ttlMs: 30_000, permits: { total: null, ...permits } }],
 });
+
+async function renewedAll(
+  { service }: Pick<Leases, 'service'>,
+  leases: readonly GrantedLease[],
+): Promise<string[]> {
+  const renewals = leases.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken }));
+  const results = await service.heartbeat({ localTimeMs: 1, renewals }, SERVICE);
+  return results.map(({ outcome }) => outcome);
+}
 
 describe('the number of permits', () => {
   test('is what a service declares, and is shown with who has declared it', async () => {
@@ -118,37 +140,78 @@ describe('the number of permits', () => {
     expect(items).toMatchObject([{ namespace: NAMESPACE, permits }]);
   });
 
-  test('gets no total while permits exist that it would not count', async () => {
+  test.each([
+    ['an operator', OPERATOR],
+    ['the service that has declared it', SERVICE],
+  ])(
+    'gets and loses a total from %s while permits are held, which all count on',
+    async (_who, by) => {
+      const on = await openOperatedLeases();
+      const change = (permits: { perKey: number; total: number | null }): Promise<unknown> =>
+        by === OPERATOR
+          ? on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR)
+          : on.operations.declare(declaring(permits), SERVICE);
+      const ask = async (name: string) => (await acquire(on, { mode: 'permit', name })).outcome;
+      await change({ perKey: 2, total: null });
+      const held = [];
+      for (const name of ['a', 'a', 'b']) held.push(await acquired(on, { mode: 'permit', name }));
+      const [one, two, three] = held as [GrantedLease, GrantedLease, GrantedLease];
+
+      await change({ perKey: 2, total: 3 });
+      const whileFull = await ask('b');
+      const renewed = await renewedAll(on, held);
+      await released(on, one);
+      const next = await acquired(on, { mode: 'permit', name: 'b' });
+      await change({ perKey: 2, total: null });
+      const without = [await ask('b'), await ask('a'), await ask('a'), await ask('c')];
+      const last = await acquired(on, { mode: 'permit', name: 'c' });
+
+      expect(whileFull).toBe('held');
+      expect(renewed).toEqual(['renewed', 'renewed', 'renewed']);
+      expect(without).toEqual(['held', 'granted', 'held', 'granted']);
+      expect(
+        await Promise.all([two, three, next, last].map((lease) => released(on, lease))),
+      ).toEqual(['released', 'released', 'released', 'released']);
+      const tokens = [one, two, three, next, last].map(({ fencingToken }) => fencingToken);
+      expect(tokens).toEqual(tokens.toSorted(compareFencingTokens));
+    },
+  );
+
+  test('counts a permit that is being granted when a total comes', async () => {
     const on = await openOperatedLeases();
+    const permits = { perKey: 2, total: 2 };
     await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
     await acquired(on, { mode: 'permit' });
 
-    const permits = { perKey: 2, total: 5 };
-    const differs = { code: 'lease.permits_differ' };
-    await expect(
-      on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR),
-    ).rejects.toMatchObject(differs);
-    await expect(
-      on.operations.declare(declaring({ perKey: 2, total: 5 }), SERVICE),
-    ).rejects.toMatchObject(differs);
+    let setting: Promise<unknown> | undefined;
+    const granting = await on.store.guests.$transaction(async (tx) => {
+      const request = aRequest({ namespace: NAMESPACE, name: '42', mode: 'permit' });
+      const outcome = await grantWithin(on.store, tx, request);
+      setting = on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
+      await someoneWaits(on);
+      return outcome?.outcome;
+    });
+    await setting;
+    const answer = await acquire(on, { mode: 'permit', name: '43' });
+
+    expect(granting).toBe('granted');
+    expect(answer).toMatchObject({ outcome: 'held', pool: { total: { used: 2, permits: 2 } } });
   });
 
-  test('gets no total from a service that waits while the first permit is being granted', async () => {
+  test('gets no total while fenced work keeps a permit, and the operator is told to try again', async () => {
     const on = await openOperatedLeases();
     await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
+    const { leaseId } = await acquired(on, { mode: 'permit' });
+    const permits = { perKey: 2, total: 5 };
 
-    let setting: Promise<unknown> | undefined;
-    await on.store.general.$transaction(async (tx) => {
-      await tx.$queryRaw`select 1 from lease_declaration for share`;
-      const permits = { perKey: 2, total: 5 };
-      setting = on.operations
-        .setPermits({ namespace: NAMESPACE, permits }, OPERATOR)
-        .catch((error: unknown) => error);
-      await someoneWaits(on);
-      await acquired(on, { mode: 'permit' });
+    const during = await on.store.guests.$transaction(async (tx) => {
+      await tx.$queryRaw`select 1 from lease where lease_id = ${leaseId}::uuid for key share`;
+      return codeOf(on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR));
     });
+    const after = await on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
 
-    expect(await setting).toMatchObject({ code: 'lease.permits_differ' });
+    expect(during).toBe('grant.contended');
+    expect(after.permits).toEqual(permits);
   });
 
   test('is shown to those who look for the name, and who waits is shown with who holds a permit', async () => {
@@ -157,7 +220,7 @@ describe('the number of permits', () => {
     await acquired(on, { mode: 'permit', holder: 'one', name: 'searched' });
     await acquired(on, { mode: 'shared', holder: 'reader', namespace: 'document', name: 'sea' });
     await inLine(on, 'waiting', { mode: 'permit', name: 'searched' });
-    const holders = async (filter: { contains?: string; prefix?: string; name?: string }) => {
+    const holders = async (filter: Partial<LeaseListInput>) => {
       const { items } = await on.operations.list({ limit: 10, ...filter }, OPERATOR);
       return items.map(({ holder }) => holder).sort();
     };
@@ -172,7 +235,23 @@ describe('the number of permits', () => {
     expect(await holders({ contains: 'sea' })).toEqual(['one', 'reader']);
     expect(await holders({ prefix: 'sea' })).toEqual(['one', 'reader']);
     expect(await holders({ name: 'searched' })).toEqual(['one']);
-    expect(waiters).toMatchObject([{ waiter: 'waiting', holder: 'one' }]);
+    const inNamespace = { namespace: NAMESPACE, includeChildren: false };
+    expect(await holders({ ...inNamespace, name: 'searched' })).toEqual(['one']);
+    expect(await holders({ ...inNamespace, prefix: 'sea' })).toEqual(['one']);
+    expect(await holders({ ...inNamespace, prefix: 'sea', holder: 'one' })).toEqual(['one']);
+    expect(await on.operations.count({ ...inNamespace, prefix: 'sea' }, OPERATOR)).toMatchObject({
+      count: 1,
+    });
+    expect(await holders({ ...inNamespace, prefix: 'other' })).toEqual([]);
+    expect(waiters).toMatchObject([
+      {
+        waiter: 'waiting',
+        mode: 'permit',
+        holders: [{ holder: 'one', mode: 'permit' }],
+        holderCount: 1,
+        permits: { perKey: 1, total: 5 },
+      },
+    ]);
   });
 
   test('is shown with who holds permits: a list has each holder, and a lease all of them', async () => {
@@ -204,4 +283,22 @@ describe('the number of permits', () => {
     expect(shared).toMatchObject({ holder: 'reader', pool: { kind: 'shared', used: 1 } });
     expect(after?.pool?.holders.map(({ holder }) => holder)).toEqual(['two']);
   });
+});
+
+test('the share of a total that is in use is read by namespace, the largest first', async () => {
+  const on = await openOperatedLeases();
+  const declarations = [
+    { namespace: 'half', ttlMs: 30_000, permits: { perKey: 2, total: 2 } },
+    { namespace: 'full', ttlMs: 30_000, permits: { perKey: 1, total: 1 } },
+    { namespace: 'unlimited', ttlMs: 30_000, permits: { perKey: 1, total: null } },
+  ];
+  await on.operations.declare({ declarations }, SERVICE);
+  for (const { namespace } of declarations) await acquired(on, { namespace, mode: 'permit' });
+
+  const shares = await readPermitShares(on.store.general);
+
+  expect(Object.entries(shares)).toEqual([
+    ['full', 1],
+    ['half', 0.5],
+  ]);
 });

@@ -3,6 +3,7 @@ import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { Permits } from '../kernel/pool.ts';
 import { namespaceText, poolTopic } from '../kernel/resource.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { declarePermits, type PermitsRequest, type PermitsRow, setPermits } from './sql/permits.ts';
 
@@ -12,7 +13,8 @@ const TTL_MS = 30_000;
 /**
  * Records the numbers that a service declares with its leases. The same token may change its own; a
  * number that an operator has set stays in force, whatever is declared.
- * @throws {LeaseError} `lease.permits_differ` when others are in force.
+ * @throws {LeaseError} `lease.permits_differ` when others are in force, or too many permits are in use for a total to come
+ * or go; `grant.contended`.
  */
 export async function declareAllPermits(
   store: Store,
@@ -20,7 +22,9 @@ export async function declareAllPermits(
   caller: Caller,
 ): Promise<void> {
   if (requests.length === 0) return;
-  const rows = await store.general.$transaction((tx) => declarePermits(tx, caller, requests));
+  const rows = await unlessLocked(() =>
+    store.general.$transaction((tx) => declarePermits(tx, caller, requests)),
+  );
   const inForce = new Map(rows.map((row) => [row.namespace, row]));
   for (const { namespace, permits } of requests) {
     const row = inForce.get(namespace);
@@ -33,19 +37,27 @@ export async function declareAllPermits(
 
 /**
  * Sets the numbers of a namespace, whatever services declare.
- * @throws {LeaseError} `lease.permits_differ` when a total would come or go after a permit was asked for.
+ * @throws {LeaseError} `lease.permits_differ` when too many permits are in use for a total to come or go;
+ * `grant.contended`.
  */
 export async function setAllPermits(
   store: Store,
   request: PermitsRequest,
   caller: Caller,
 ): Promise<PermitsRow> {
-  const row = await store.general.$transaction((tx) =>
-    setPermits(tx, caller, { request, ttlMs: TTL_MS }),
+  return unlessLocked(() =>
+    store.general.$transaction((tx) => setPermits(tx, caller, { request, ttlMs: TTL_MS })),
   );
-  if (row === undefined) throw new LeaseError('grant.contended');
-  if (!isSame(row, request.permits)) throw differ(request.namespace, row, request.permits);
-  return row;
+}
+
+/** Fenced work may keep a permit locked that a total would move. @throws {LeaseError} `grant.contended`. */
+async function unlessLocked<Result>(change: () => Promise<Result>): Promise<Result> {
+  try {
+    return await change();
+  } catch (error) {
+    if (databaseFailureOf(error) !== 'contention') throw error;
+    throw new LeaseError('grant.contended', undefined, { cause: error });
+  }
 }
 
 function isSame(one: Permits, other: Permits): boolean {
@@ -55,13 +67,9 @@ function isSame(one: Permits, other: Permits): boolean {
 function differ(namespace: string, inForce: PermitsRow, asked: Permits): LeaseError {
   const { perKey, total, by: declaredBy } = inForce;
   const declared = { perKey, total };
-  const isTotalNew = (total === null) !== (asked.total === null);
-  const why = isTotalNew
-    ? ' Whether there is a total cannot change once a permit was asked for.'
-    : '';
   return new LeaseError(
     'lease.permits_differ',
-    `For the leases ${namespaceText(namespace)}, ${declaredBy} has declared ${permitsText(declared)}, and not ${permitsText(asked)}.${why}`,
+    `For the leases ${namespaceText(namespace)}, ${declaredBy} has declared ${permitsText(declared)}, and not ${permitsText(asked)}.`,
     { details: { namespace, declared, asked, declaredBy } },
   );
 }

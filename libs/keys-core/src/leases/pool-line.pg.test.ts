@@ -1,5 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test, vi } from 'vitest';
 import { compareFencingTokens } from '../kernel/lease.ts';
+import { poolTopic } from '../kernel/resource.ts';
+import { hearsHints } from '../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
@@ -111,6 +115,27 @@ describe('the line of a pool', () => {
       ['behind a'],
       'granted',
     ]);
+  });
+
+  test.each([
+    ['a request that is cancelled', 'cancelled', 'permit'],
+    ['an ordinary one that is cancelled', 'cancelled', undefined],
+    ['an ordinary one whose time is over', 'given up', undefined],
+  ] as const)('%s wakes those who wait for any key', async (_which, how, mode) => {
+    const leases = await openDeclared({ perKey: 1, total: 5 });
+    await hearsHints(leases);
+    await acquired(leases, { mode: 'permit', name: 'a' });
+    const woken = vi.fn();
+    leases.store.hints.on(poolTopic({ namespace: NAMESPACE }), woken);
+    const idempotencyKey = randomUUID();
+    const waitMs = how === 'cancelled' ? 60_000 : 700;
+
+    const leaving = await inLine(leases, 'leaving', { mode, name: 'a', idempotencyKey, waitMs });
+    if (how === 'cancelled') await leases.service.cancel({ idempotencyKey }, SERVICE);
+    await leaving.answer.catch(() => undefined);
+
+    await waitUntil(() => woken.mock.calls.length > 0);
+    expect(await ticketsOf(leases, 'a')).toEqual([]);
   });
 
   test('a waiter that has fallen silent holds up a permit for no longer than its ticket', async () => {

@@ -41,7 +41,7 @@ function forceUnheard(on: OperatedLeases, { leaseId }: { leaseId: string }): Pro
 
 async function heardInTime(heard: RevocationNotice[], leaseId: string): Promise<RevocationNotice> {
   return waitUntil(() => heard.find((notice) => notice.leaseId === leaseId), {
-    timeoutMs: 1_000,
+    withinMs: 1_000,
     what: 'the notice, within a second',
   });
 }

@@ -9,6 +9,7 @@
  */
 import {
   createCoalescer,
+  type Departure,
   dropGrantedTickets,
   joinLine,
   joinLines,
@@ -90,15 +91,15 @@ export function createWaitingRoom(store: KernelStore): WaitingRoom {
 }
 
 /** Who may be the first in line once a request has left it: for permits with a total, those of any key. */
-function topicsOf(wait: Pick<Wait, 'request' | 'others'>): string[] {
-  const topics = placesOf(wait).map(leaseTopic);
-  return wait.request.mode === 'permit' ? [...topics, poolTopic(wait.request)] : topics;
+function topicsOf(wait: Pick<Wait, 'request' | 'others'>, { pools }: Departure): string[] {
+  const places = placesOf(wait).map(leaseTopic);
+  return [...places, ...pools.map((namespace) => poolTopic({ namespace }))];
 }
 
 /** All places in line of a request, its own first. */
 function placesOf({ request, others = [] }: Pick<Wait, 'request' | 'others'>): Place[] {
-  const { face, namespace, name, leaseId } = request;
-  return [{ face, namespace, name, ticketId: leaseId }, ...others];
+  const { face, namespace, name, leaseId, mode } = request;
+  return [{ face, namespace, name, ticketId: leaseId, mode }, ...others];
 }
 
 /** A request for several leases looks by itself: who is behind it in one line is not behind it in all. */
@@ -122,7 +123,7 @@ interface OpenLine {
 class Room implements WaitingRoom {
   readonly #store: KernelStore;
   readonly #joins: Coalescer<TicketRequest, Ticket | undefined>;
-  readonly #leaves: Coalescer<Leaving, boolean | undefined>;
+  readonly #leaves: Coalescer<Leaving, Departure | undefined>;
   readonly #groupJoins: Coalescer<TicketsRequest, Ticket | undefined>;
   readonly #joinForEnvironment: JoinForEnvironment;
   readonly #lines = new Map<string, OpenLine>();
@@ -215,15 +216,15 @@ class Room implements WaitingRoom {
     const answer = wait.life.signal.aborted ? undefined : refusalOf(error);
     if (answer === undefined) return;
     // If it cannot leave now, its place lapses: nobody prolongs it.
-    await this.#leave(wait, ticketId, answer).catch(() => undefined);
-    this.#store.hints.notify(...topicsOf(wait));
+    const left = await this.#leave(wait, ticketId, answer).catch(() => undefined);
+    this.#store.hints.notify(...topicsOf(wait, left ?? { hasLeft: false, pools: [] }));
   }
 
   #leave(
     { request, others = [] }: Wait,
     ticketId: string,
     answer: Leaving['answer'],
-  ): Promise<boolean | undefined> {
+  ): Promise<Departure | undefined> {
     const { principal, idempotencyKey } = request;
     const leaving = { ticketId, principal, idempotencyKey, answer };
     return others.length === 0
@@ -373,13 +374,13 @@ class Room implements WaitingRoom {
     // The recorded answer is also the one that is returned.
     const answer = waiter.answerOf(refused);
     try {
-      const hasLeft = await this.#leave(waiter, ticket.ticketId, answer);
-      if (hasLeft === undefined) throw new LeaseError('grant.contended');
+      const left = await this.#leave(waiter, ticket.ticketId, answer);
+      if (left === undefined) throw new LeaseError('grant.contended');
       line.remove(waiter);
       // The next waiter, now the first, may be at another controller.
-      if (hasLeft) this.#store.hints.notify(...topicsOf(waiter));
+      if (left.hasLeft) this.#store.hints.notify(...topicsOf(waiter, left));
       waiter.resolve(
-        hasLeft
+        left.hasLeft
           ? { outcome: 'gave_up', answer, refused }
           : { outcome: 'recorded', joinedAsOf: ticket.asOf },
       );

@@ -66,6 +66,8 @@ export interface StoreObserver {
   /** A grant was released before its expiry, `heldMs` after it was made. `action` as in `grant`. */
   held(face: Face, heldMs: number, action?: string): void;
   waited(face: Face, durationMs: number, outcome: 'granted' | 'gave_up'): void;
+  /** Requests for an environment that waited, or the one that ran, gave way to a newer one. */
+  superseded(was: 'waiting' | 'running', count: number): void;
   /** A waiting caller was granted the resource, this long after the previous grant had ended. */
   handedOver(face: Face, durationMs: number): void;
   /** A connect that was denied the grant got the backend that the holder runs. */
@@ -94,6 +96,7 @@ export const SILENT_OBSERVER: StoreObserver = {
   release: () => undefined,
   held: () => undefined,
   waited: () => undefined,
+  superseded: () => undefined,
   handedOver: () => undefined,
   joined: () => undefined,
   reaped: () => undefined,

@@ -24,9 +24,7 @@ import {
 import classes from './leases.module.css';
 
 // What a first visit does not show is loaded with its tab.
-const ContentionTab = dynamic(() =>
-  import('./contention-tab.tsx').then((module) => module.ContentionTab),
-);
+const WaitsTab = dynamic(() => import('./waits-tab.tsx').then((module) => module.WaitsTab));
 
 const CallbacksTab = dynamic(() =>
   import('./lease-tabs.tsx').then((module) => module.CallbacksTab),
@@ -51,7 +49,7 @@ export function LeasesPage() {
         tabs={[
           { value: 'list', label: 'List', panel: <LeaseList /> },
           { value: 'tree', label: 'Namespaces', panel: <TreeTab /> },
-          { value: 'contention', label: 'Contention', panel: <ContentionTab /> },
+          { value: 'waits', label: 'Waits', panel: <WaitsTab /> },
           { value: 'declared', label: 'Declared', panel: <DeclaredTab /> },
           { value: 'callbacks', label: 'Failing callbacks', panel: <CallbacksTab /> },
         ]}

@@ -27,7 +27,7 @@ export const Tiles = memo(function Tiles({ stats }: { readonly stats: StatsOverv
       <Tile
         label="Waited for"
         below={
-          <RowsLink href={routes.leases({ tab: 'contention' })}>
+          <RowsLink href={routes.leases({ tab: 'waits' })}>
             {count(waiting)} waiting, and for whom
           </RowsLink>
         }

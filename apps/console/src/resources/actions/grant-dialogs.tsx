@@ -1,19 +1,24 @@
 import { Checkbox, Stack } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { resourceText } from '@leasehold/keys-core';
-import { type Inputs, type Outputs, query } from '~/lib/api/api.ts';
+import type { Inputs, Outputs } from '~/lib/api/api.ts';
 import { duration, fullName } from '~/lib/format.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
-import { type GrantFace, type GrantView, GROUP_OF } from '~/resources/grant-view.ts';
+import {
+  type GrantFace,
+  type GrantView,
+  GROUP_OF,
+  isOneOfSeveral,
+} from '~/resources/grant-view.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { Notice } from '~/ui/states.tsx';
 import { VisibleText } from '~/ui/text.tsx';
 import { ConsequenceList, ModeChoice } from './act-parts.tsx';
+import { useLatestGrant } from './latest-grant.ts';
 import {
   consequencesOf,
   overtakenBy,
@@ -124,6 +129,7 @@ function useRevoke(face: GrantFace) {
             name: grant.name,
             ...at(grant.datacenter),
             leaseId: grant.leaseId,
+            isOneOfSeveral: isOneOfSeveral(grant),
             fencingToken: grant.fencingToken,
             backendId: grant.backendId ?? null,
             mode,
@@ -248,13 +254,9 @@ const EVERY_MS = 2_000;
 
 /** What others have done to a grant since a dialog about it was opened, and whether it is over. */
 function useOvertaken(face: GrantFace, grant: GrantView, isOpen: boolean) {
-  const { namespace, name, datacenter } = grant;
-  const { data } = useQuery({
-    ...query(GROUP_OF[face], 'get', { namespace, name, ...at(datacenter) }),
-    enabled: isOpen,
-    refetchInterval: EVERY_MS,
-  });
-  return isOpen ? overtakenBy(grant, data) : undefined;
+  const sought = { face, ...grant, isOneOfSeveral: isOneOfSeveral(grant) };
+  const latest = useLatestGrant(sought, { isEnabled: isOpen, everyMs: EVERY_MS });
+  return isOpen ? overtakenBy(grant, latest) : undefined;
 }
 
 function OvertakenNotice({ by }: { readonly by: ReturnType<typeof useOvertaken> }) {

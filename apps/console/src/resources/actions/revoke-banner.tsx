@@ -5,9 +5,9 @@ import { query } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { at, routeOf } from '~/lib/routes.ts';
-import { GROUP_OF } from '~/resources/grant-view.ts';
 import { Link, VisibleText } from '~/ui/text.tsx';
 import { Stages } from './act-parts.tsx';
+import { useLatestGrant } from './latest-grant.ts';
 import {
   elapsedText,
   type FollowedRevoke,
@@ -68,20 +68,16 @@ function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
 
 /** Reads by itself until the revoke is over, even while a dialog pauses the page. */
 function useProgress(revoke: FollowedRevoke, nowMs: number): RevokeProgress {
-  const { face, namespace, name, backendId } = revoke;
-  const where = at(revoke.datacenter);
+  const { backendId } = revoke;
   const isTimeOver = revoke.stopsBy !== null && nowMs > Date.parse(revoke.stopsBy);
   const refetchInterval = isTimeOver ? (false as const) : LOOK_EVERY_MS;
-  const grant = useQuery({
-    ...query(GROUP_OF[face], 'get', { namespace, name, ...where }),
-    refetchInterval,
-  });
+  const grant = useLatestGrant(revoke, { everyMs: refetchInterval });
   const backend = useQuery({
-    ...query('backends', 'get', { backendId: backendId ?? '', ...where }),
+    ...query('backends', 'get', { backendId: backendId ?? '', ...at(revoke.datacenter) }),
     enabled: backendId !== null,
     refetchInterval,
   });
-  return revokeProgress(revoke, { grant: grant.data, backend: backend.data ?? undefined }, nowMs);
+  return revokeProgress(revoke, { grant, backend: backend.data ?? undefined }, nowMs);
 }
 
 function ResourceLink({ revoke }: { readonly revoke: FollowedRevoke }) {

@@ -5,6 +5,7 @@ const AT_MS = Date.parse('2026-11-21T14:00:00.000Z');
 const iso = (afterMs: number): string => new Date(AT_MS + afterMs).toISOString();
 
 const KEY: FollowedRevoke = {
+  isOneOfSeveral: false,
   face: 'key',
   namespace: 'rooms',
   name: 'room-1',

@@ -69,6 +69,8 @@ export interface FollowedRevoke {
   /** Its datacenter; by default this controller's. */
   readonly datacenter?: string;
   readonly leaseId: string;
+  /** Whether others may hold the lease beside it. */
+  readonly isOneOfSeveral: boolean;
   readonly fencingToken: string;
   readonly backendId: string | null;
   readonly mode: RevokeMode;

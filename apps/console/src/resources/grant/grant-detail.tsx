@@ -14,6 +14,7 @@ import {
   GROUP_OF,
   holdersToken,
   isInForce,
+  isOneOfSeveral,
   whyEnded,
   whyNotActable,
 } from '~/resources/grant-view.ts';
@@ -37,11 +38,18 @@ const RevokeDialog = lazyDialog('isOpen', () =>
   import('~/resources/actions/grant-dialogs.tsx').then((module) => module.RevokeDialog),
 );
 
+/** Why the page's buttons do not act on a grant: of several holders, each has its own button. */
+function whyNotOne(grant: GrantView): string | undefined {
+  return isOneOfSeveral(grant)
+    ? 'Several may hold it: choose one of its holders below.'
+    : undefined;
+}
+
 /** What can be done about a grant; disabled with the reason where it cannot. */
 function GrantActions({ face, grant }: { readonly face: GrantFace; readonly grant: GrantView }) {
   const [open, setOpen] = useState<'revoke' | 'block' | null>(null);
   const roleWhyNot = useWhyNot('operator');
-  const whyNot = roleWhyNot ?? whyNotActable(face, grant);
+  const whyNot = roleWhyNot ?? whyNotActable(face, grant) ?? whyNotOne(grant);
   const close = (): void => setOpen(null);
   const BlockIcon = grant.renewable ? IconLock : IconLockOpen;
   const blockLabel = grant.renewable ? 'Block renewal' : 'Allow renewal';
@@ -89,6 +97,10 @@ const WaitersPanel = dynamic(() =>
   import('./grant-panels.tsx').then((module) => module.WaitersPanel),
 );
 
+const WhyPanel = dynamic(() =>
+  import('~/resources/contention.tsx').then((module) => module.WhyPanel),
+);
+
 const MomentPanel = dynamic(
   () => import('./moment-panel.tsx').then((module) => module.MomentPanel),
   {
@@ -113,8 +125,8 @@ interface GrantDetailProps {
   readonly missing: ReactNode;
   /** What runs for it, as a panel beside the holder. */
   readonly backend?: (item: DetailItem) => ReactNode;
-  /** Of a lease that several hold at once: all of them, as a panel. */
-  readonly holders?: (item: LeaseDetail) => ReactNode;
+  /** What only leases or environments have, as a panel. */
+  readonly more?: (item: LeaseDetail) => ReactNode;
   /** What that writes, as a tab. */
   readonly log?: (item: DetailItem) => ReactNode;
 }
@@ -128,7 +140,7 @@ export function GrantDetail(props: GrantDetailProps) {
   return <DetailOfOne key={`${datacenter} ${namespace}/${name}`} {...props} />;
 }
 
-function DetailOfOne({ face, resource, missing, backend, holders, log }: GrantDetailProps) {
+function DetailOfOne({ face, resource, missing, backend, more, log }: GrantDetailProps) {
   const { namespace, name, datacenter } = resource;
   const input = { namespace, name, ...at(datacenter) };
   const read = useLiveQuery(GROUP_OF[face], 'get', input, { everyMs: EVERY_MS });
@@ -155,7 +167,7 @@ function DetailOfOne({ face, resource, missing, backend, holders, log }: GrantDe
             </Panel>
             {backend?.(item)}
           </div>
-          {'pool' in item ? holders?.(item) : null}
+          {'pool' in item ? more?.(item) : null}
           <GrantTabs face={face} item={item} log={log?.(item)} />
         </>
       )}
@@ -197,6 +209,9 @@ function GrantTabs({
               <WaitersPanel face={face} {...about} />
             ),
         },
+        ...(face === 'key'
+          ? []
+          : [{ value: 'why', label: 'Why', panel: <WhyPanel face={face} resource={item} /> }]),
         { value: 'events', label: 'Events', panel: <EventsPanel face={face} {...about} /> },
         // Holders of keys attach none.
         ...(face === 'key'

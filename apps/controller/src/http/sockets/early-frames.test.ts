@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { watchEarlyFrames } from './socket-door.ts';
+import { watchEarlyFrames } from './socket-routes.ts';
 
 const FINAL = 0x80;
 const TEXT = 1;

@@ -1,19 +1,21 @@
-/** The API over WebSocket. See `socket-door.ts`, `call-scheduler.ts` and `socket-face.ts`. */
+/** The API over WebSocket. See `call-scheduler.ts` and `socket-face.ts`. */
 import type { IncomingMessage } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import fastifyWebsocket from '@fastify/websocket';
-import { appRouter, type ApiContext, type CallerConnection } from '@leasehold/api';
+import { appRouter, type ApiContext, type CallerConnection, describeError } from '@leasehold/api';
 import { LeaseError, LIMITS, type Clock, type Role } from '@leasehold/keys-core';
+import { jsonOf } from '@leasehold/service-kit';
 import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { getWSConnectionHandler } from '@trpc/server/adapters/ws';
 import type { FastifyInstance } from 'fastify';
-import type { WebSocket } from 'ws';
+import type { WebSocket, RawData } from 'ws';
 import { type StreamPacer, tooManyLookUps } from '../../fair-use/pacing.ts';
 import {
   type CallScheduler,
   createCallScheduler,
   createGrantingGate,
 } from '../calls/call-scheduler.ts';
+import type { WireCall } from '../calls/inbox.ts';
 import {
   bearerOf,
   callerOfToken,
@@ -21,11 +23,11 @@ import {
   countByAddress,
   type ContextDeps,
   type FailureLog,
+  type Caller,
 } from '../request-context.ts';
 import { followAccess, type FollowedConnections } from './open-connections.ts';
 import { UNREAD_POLL_MS } from './slow-readers.ts';
-import { admit, textOf, turnAway, watchStranger, type Opened } from './socket-door.ts';
-import { callEncoder, endSocket, keepSocket, SocketFace } from './socket-face.ts';
+import { callEncoder, endSocket, keepSocket, SocketFace, TOKEN_ENDED } from './socket-face.ts';
 
 const SERVICE_RESTART = 1_012;
 const TOO_LARGE = 1_009;
@@ -230,4 +232,232 @@ export async function acceptSockets(
       server.websocketServer.close(() => done());
     },
   });
+}
+
+// What a WebSocket may do before it is known who has opened it: send one small message with a token, soon. Anything
+// else ends the connection.
+
+/** Time for the connection parameters to arrive. */
+const TOKEN_MS_MAX = 5_000;
+const TOKEN_MESSAGE_BYTES_MAX = 4 * 1_024;
+/**
+ * What else may have arrived by then: clients send calls right behind their token. One
+ * read of a socket brings 64 KiB.
+ */
+const EARLY_BYTES_MAX = 192 * 1_024;
+
+/** Who opened a connection, or why it is refused; with what was already sent behind the token. */
+export type Opened =
+  | { readonly outcome: 'known'; readonly caller: Caller; readonly early: readonly string[] }
+  | { readonly outcome: 'refused'; readonly error: unknown; readonly early: readonly string[] };
+
+/** Waits until it is known who has opened a WebSocket. */
+export function admit(
+  deps: ContextDeps & { readonly guard: ConnectionGuard },
+  socket: WebSocket,
+  request: IncomingMessage,
+): Promise<Opened> {
+  return new Promise((resolve) => {
+    const endWatch = watchStranger(socket, request, TOKEN_MESSAGE_BYTES_MAX);
+    const early: string[] = [];
+    let isTokenSent = false;
+    const end = (): void => {
+      clearTimeout(timer);
+      socket.off('message', receive).off('close', closed);
+      endWatch();
+    };
+    // What arrives before the connection ends is kept, within bounds: the first call is answered.
+    const refuse = (error: unknown): void => {
+      clearTimeout(timer);
+      resolve({ outcome: 'refused', error, early });
+    };
+    const closed = (): void => refuse(new LeaseError('auth.required'));
+    const receive = (data: RawData): void => {
+      const text = textOf(data);
+      if (isTokenSent) {
+        early.push(text);
+        return;
+      }
+      isTokenSent = true;
+      // What follows the token stays with the sender until the token has been looked up.
+      socket.pause();
+      const secret = tokenIn(text);
+      if (secret === undefined) {
+        refuse(new LeaseError('auth.required'));
+        return;
+      }
+      if (!deps.guard.claimed(request)) {
+        refuse(tooManyLookUps());
+        return;
+      }
+      callerOfToken(deps, request, secret).then((caller) => {
+        end();
+        resolve({ outcome: 'known', caller, early });
+      }, refuse);
+    };
+    const timer = setTimeout(() => {
+      if (!isTokenSent) refuse(new LeaseError('auth.required', 'No token was sent.'));
+    }, TOKEN_MS_MAX);
+    timer.unref();
+    socket.on('message', receive).once('close', closed);
+  });
+}
+
+/**
+ * Ends a WebSocket that receives what nobody sends before its caller is known. A message that has not ended
+ * yet is not delivered: only the bytes of the network show its parts.
+ * @param firstBytesMax what the first message may have.
+ * @returns a function that ends the watch.
+ */
+function watchStranger(
+  socket: WebSocket,
+  { socket: network }: Pick<IncomingMessage, 'socket'>,
+  firstBytesMax = EARLY_BYTES_MAX,
+): () => void {
+  const frames = watchEarlyFrames({ first: firstBytesMax, all: EARLY_BYTES_MAX });
+  const look = (chunk: Buffer): void => {
+    if (frames(chunk) === undefined) return;
+    network.off('data', look);
+    socket.terminate();
+    // `ws` is given this piece too, and finds no frame in it.
+    chunk.fill(0xff);
+  };
+  // Before `ws`, which would keep the parts.
+  network.prependListener('data', look);
+  return () => {
+    network.off('data', look);
+  };
+}
+
+/** The token in the connection parameters; undefined for any other message. */
+function tokenIn(text: string): string | undefined {
+  if (text.length > TOKEN_MESSAGE_BYTES_MAX) return undefined;
+  const message = jsonOf(text) as { method?: unknown; data?: { token?: unknown } | null } | null;
+  const token = message?.method === 'connectionParams' ? message.data?.token : undefined;
+  return typeof token === 'string' ? token : undefined;
+}
+
+/** A message as text. `ws` gives whole messages as one buffer. */
+export function textOf(data: RawData): string {
+  return Buffer.isBuffer(data) ? data.toString('utf8') : '';
+}
+
+const POLICY_VIOLATION = 1_008;
+/** Time for the first call behind the token to arrive, so that it is told why. */
+const FIRST_CALL_MS_MAX = 1_000;
+const FIRST_CALL_BYTES_MAX = 16 * 1_024;
+
+/**
+ * Ends a WebSocket of a caller that is not let in, with one answer: to its first call, or to the
+ * connection where that is a batch, is large, or does not come.
+ */
+function turnAway(
+  socket: WebSocket,
+  { error, early }: { readonly error: unknown; readonly early: readonly string[] },
+): void {
+  if (socket.readyState === socket.CLOSED) return;
+  const { leaseholdCode } = describeError(error);
+  const isUnknown = leaseholdCode.startsWith('auth.');
+  let isAnswered = false;
+  const answer = (message?: string): void => {
+    if (isAnswered) return;
+    isAnswered = true;
+    clearTimeout(timer);
+    if (socket.readyState === socket.OPEN) {
+      socket.send(SocketFace.refusalOf(message === undefined ? null : idIn(message), error));
+    }
+    endSocket(socket, isUnknown ? TOKEN_ENDED : POLICY_VIOLATION, leaseholdCode);
+  };
+  const timer = setTimeout(answer, FIRST_CALL_MS_MAX);
+  timer.unref();
+  const [first] = early;
+  if (first !== undefined) {
+    answer(first);
+    return;
+  }
+  socket.once('message', (data: RawData) => answer(textOf(data)));
+  socket.resume();
+}
+
+function idIn(text: string): unknown {
+  const call = text.length > FIRST_CALL_BYTES_MAX ? undefined : jsonOf(text);
+  return (call as WireCall | null | undefined)?.id ?? null;
+}
+
+// Looks at the frames that a WebSocket receives before it is known who has opened it. A client sends its
+// token and its first calls as whole texts, each in one frame: what is in parts, compressed, binary or large is
+// not read at all. In parts, a message of a few bytes each would take a hundred times its size in memory.
+
+/** RFC 6455, section 5.2. */
+const FINAL = 0x80;
+const RESERVED = 0x70;
+const OPCODE = 0x0f;
+const TEXT = 1;
+const CONTROL = 0x08;
+const LENGTH = 0x7f;
+const LENGTH_IN_2_BYTES = 126;
+const LENGTH_IN_8_BYTES = 127;
+const MASK_BYTES = 4;
+/** Each frame costs some microseconds, however small it is. */
+const FRAMES_MAX = 1_000;
+
+/** Takes what arrives, in pieces of any size. @returns why the connection ends; undefined if it goes on. */
+type EarlyFrames = (chunk: Buffer) => 'not whole' | 'too large' | undefined;
+
+/** @param bytesMax what the first text may have, and all that arrives together. */
+export function watchEarlyFrames(bytesMax: {
+  readonly first: number;
+  readonly all: number;
+}): EarlyFrames {
+  let receivedBytes = 0;
+  let frameCount = 0;
+  let isFirst = true;
+  /** Of the present frame that are still to come, behind its header. */
+  let payloadLeft = 0;
+  let header = Buffer.alloc(0);
+  return (chunk) => {
+    receivedBytes += chunk.length;
+    if (receivedBytes > bytesMax.all) return 'too large';
+    let at = Math.min(payloadLeft, chunk.length);
+    payloadLeft -= at;
+    while (at < chunk.length) {
+      header = Buffer.concat([header, chunk.subarray(at, at + 1)]);
+      at += 1;
+      if (!isWhole(header)) return 'not whole';
+      const payloadBytes = payloadBytesOf(header);
+      if (payloadBytes === undefined) continue;
+      frameCount += 1;
+      if (isFirst && payloadBytes > bytesMax.first) return 'too large';
+      if (frameCount > FRAMES_MAX) return 'too large';
+      if (!isControl(header)) isFirst = false;
+      header = Buffer.alloc(0);
+      payloadLeft = payloadBytes;
+      const taken = Math.min(payloadLeft, chunk.length - at);
+      payloadLeft -= taken;
+      at += taken;
+    }
+    return undefined;
+  };
+}
+
+/** Whether a frame is a whole text, or a control frame, of which the protocol has only small and whole ones. */
+function isWhole(header: Buffer): boolean {
+  const first = header[0] ?? 0;
+  const isOne = (first & FINAL) !== 0 && (first & RESERVED) === 0;
+  return isOne && ((first & OPCODE) === TEXT || isControl(header));
+}
+
+function isControl(header: Buffer): boolean {
+  return ((header[0] ?? 0) & CONTROL) !== 0;
+}
+
+/** The payload of the frame with this header; undefined while the header is not complete. */
+function payloadBytesOf(header: Buffer): number | undefined {
+  if (header.length < 2) return undefined;
+  const length = (header[1] ?? 0) & LENGTH;
+  const more = length === LENGTH_IN_2_BYTES ? 2 : length === LENGTH_IN_8_BYTES ? 8 : 0;
+  // Every frame of a client is masked: `ws` refuses any other.
+  if (header.length < 2 + more + MASK_BYTES) return undefined;
+  if (more === 0) return length;
+  return more === 2 ? header.readUInt16BE(2) : Number(header.readBigUInt64BE(2));
 }

@@ -76,7 +76,7 @@ describe('a session', () => {
     await endSession(store.general, sessionId);
 
     await waitUntil(async () => (await authority.authenticate(token)) === undefined, {
-      timeoutMs: 2_000,
+      withinMs: 2_000,
     });
     expect(await authority.authenticate(token)).toBeUndefined();
     authority.close();

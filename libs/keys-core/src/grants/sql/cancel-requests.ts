@@ -11,6 +11,7 @@ import {
   type Sql,
   type SqlPool,
 } from '../../postgres/sql.ts';
+import { IS_OF_TOTAL } from './line.ts';
 import { release, type Released, type ReleaseRequest } from './release.ts';
 import { keyText, leaseIdsFrom, type RequestKey } from './requests.ts';
 
@@ -32,8 +33,11 @@ export interface Ended {
   /** For `wakeWaiters`, once it is committed. */
   readonly released?: readonly Released[];
   /** The lines that it has left. */
-  readonly lines?: readonly Resource[];
+  readonly lines?: readonly LeftLine[];
 }
+
+/** A line that was left, and whether all keys of its namespace have a limit together. */
+type LeftLine = Resource & { readonly isOfTotal: boolean };
 
 type OnLocked = 'skip' | 'wait';
 type LockedRequest = RecordedRequest & {
@@ -168,7 +172,7 @@ function withLease(
   one: {
     readonly isCancelled: boolean;
     readonly released: Released | undefined;
-    readonly line: Resource | undefined;
+    readonly line: LeftLine | undefined;
   },
 ): Ended {
   return {
@@ -221,9 +225,9 @@ async function takeTickets(
   tx: Sql<'general'>,
   requests: readonly Open[],
   onLocked: OnLocked,
-): Promise<Map<string, Resource & { readonly isTaken: boolean }>> {
+): Promise<Map<string, LeftLine & { readonly isTaken: boolean }>> {
   if (requests.length === 0) return new Map();
-  const rows = await tx.$queryRaw<(Resource & { ticketId: string; isTaken: boolean })[]>`
+  const rows = await tx.$queryRaw<(LeftLine & { ticketId: string; isTaken: boolean })[]>`
     with asked as materialized (
       select a.ticket_id, a.request_at
       from unnest(
@@ -239,7 +243,8 @@ async function takeTickets(
       ) k
     ),
     there as materialized (
-      select a.ticket_id, a.request_at, w.face, w.namespace, w.name, k.ticket_id is not null as is_locked
+      select a.ticket_id, a.request_at, w.face, w.namespace, w.name, k.ticket_id is not null as is_locked,
+        ${IS_OF_TOTAL} as is_of_total
       from asked a
       cross join lateral (
         select w.* from lease_waiter w where w.ticket_id = a.ticket_id limit 1
@@ -253,7 +258,8 @@ async function takeTickets(
       ))
       returning w.ticket_id
     )
-    select t.ticket_id as "ticketId", t.face, t.namespace, t.name, d.ticket_id is not null as "isTaken"
+    select t.ticket_id as "ticketId", t.face, t.namespace, t.name, d.ticket_id is not null as "isTaken",
+      t.is_of_total as "isOfTotal"
     from there t
     left join taken d on d.ticket_id = t.ticket_id`;
   return new Map(rows.map(({ ticketId, ...row }) => [ticketId, row]));

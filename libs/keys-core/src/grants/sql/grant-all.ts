@@ -10,6 +10,7 @@ import {
   grantedColumns,
   type GrantedRow,
   grantsOf,
+  HAS_PERMITS,
   IS_USED,
   lockedTickets,
   wantedRows,
@@ -32,12 +33,17 @@ export const NOT_ALL = '22012';
  *   leases follow.
  * - **Index**: the primary keys, `lease_waiter_ticket_id_key`, `lease_waiter_resource_idx`.
  *
- * `requests` are of the leases face, and name each lease once. No grant in the answer: the caller reads why.
+ * `requests` are of the leases face, and name each lease once; `leaseCount` is how many leases the request is for, if
+ * there are slots of pools besides. No grant in the answer: the caller reads why.
  */
 export async function grantAll(
   sql: Sql<'guests' | 'slowLane' | 'transitions'>,
   requests: readonly GrantRequest[],
-  { guard: { belief, mark }, onLocked }: GrantOptions,
+  {
+    guard: { belief, mark },
+    onLocked,
+    leaseCount,
+  }: GrantOptions & { readonly leaseCount?: number },
 ): Promise<Granted> {
   const skip = onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT;
   const count = requests.length;
@@ -54,6 +60,7 @@ export async function grantAll(
           select true from lease_waiter o
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)}
+        and not ${HAS_PERMITS}
         and (w.is_queued or w.request_id is null or not ${IS_USED})
     ),
     takable as materialized (
@@ -90,7 +97,7 @@ export async function grantAll(
     ),
     ${upsertGrants(isTakable(belief))},
     ${GRANT_EVENTS},
-    ${requestsEnded(count)}
+    ${requestsEnded(leaseCount ?? count)}
     select ${grantedColumns(fragment`t.ended_at`)},
       -- Some without the others is a division by zero.
       1 / ((select count(*) from granted) = ${count})::int as "isAll"

@@ -62,6 +62,14 @@ export const IS_USED = isFound(fragment`
   select true from lease_request q where q.id = w.request_id`);
 
 /**
+ * Whether the lease of a request `w` has a number of permits: then it is granted by permits alone, and not in the
+ * ordinary way. One probe of `lease_declaration_pkey`.
+ */
+export const HAS_PERMITS = isFound(fragment`
+  select true from lease_declaration d
+  where w.face = 'lease' and d.namespace = w.namespace and d.permits_per_key is not null`);
+
+/**
  * The tickets of the statement's `wanted` whose turn it may be, locked, as its `ticket`. A grant that became of a ticket
  * before is no turn of it: a replay that joins the line late must not be granted what it has held and released.
  */

@@ -21,6 +21,7 @@ import {
   grantedColumns,
   type GrantedRow,
   grantsOf,
+  HAS_PERMITS,
   IS_AWAITED,
   IS_USED,
   lockedTickets,
@@ -53,6 +54,7 @@ export interface GrantOptions {
  * - **A request without a row in the answer** was not granted: it is held, others are before it in line, its
  *   key was used, it is not at home, or its row was locked or changed meanwhile. The caller reads which.
  *
+ * - **Not by permits**: a lease whose number of permits is declared is no ordinary one, see `pools.ts`.
  * - **Not frozen**: {@link andNotFrozen} judges a request for an environment once its row is locked. Its turn is judged
  *   again then: a freeze that has ended meanwhile passes over nobody who came before any more.
  *
@@ -85,6 +87,7 @@ export async function grant(
           select true from lease_waiter o
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})${andItsTurn(requests)}
+        and not ${HAS_PERMITS}
         and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
         and (w.is_queued or w.request_id is null or not ${IS_USED})
     ),
@@ -175,6 +178,7 @@ export async function grantFree(
       ) k on true
       where k.is_free is distinct from false
         and (w.face <> 'lease' or not ${IS_AWAITED})
+        and not ${HAS_PERMITS}
         and (w.request_id is null or not ${IS_USED})${andItsTurn(requests)}${andNotFrozen(requests)}
     ),
     made as (
@@ -371,6 +375,8 @@ export interface Refusal {
   readonly waiterCount: number;
   /** Whether its idempotency key was used before. */
   readonly isRecorded: boolean;
+  /** Whether a number of permits is declared for the lease. */
+  readonly hasPermits: boolean;
 }
 
 /** What was read, and whether the database grants nothing at all. */
@@ -389,6 +395,7 @@ type RefusalRow = Partial<LeaseRow> & {
   headCreatedAt: number | null;
   headLapsesInMs: number | null;
   isRecorded: boolean;
+  hasPermits: boolean;
 };
 
 /**
@@ -411,7 +418,7 @@ export async function readRefusals(
       coalesce(c.count, 0) as "waiterCount",
       h.waiter as "headWaiter", date_part('epoch', h.created_at) * 1000 as "headCreatedAt",
       date_part('epoch', h.valid_until - clock_timestamp()) * 1000 as "headLapsesInMs",
-      q.id is not null as "isRecorded"
+      q.id is not null as "isRecorded", ${HAS_PERMITS} as "hasPermits"
     from unnest(
       ${requests.map((request) => request.face)}::text[],
       ${requests.map((request) => request.namespace)}::text[],
@@ -458,6 +465,7 @@ export async function readRefusals(
     head: undefined,
     waiterCount: 0,
     isRecorded: false,
+    hasPermits: false,
   }));
   let holdOff: HoldOff | undefined;
   for (const { place, holdOffMs, isHoldOffNoted, ...row } of rows) {
@@ -468,7 +476,8 @@ export async function readRefusals(
 }
 
 function refusalOf(row: Omit<RefusalRow, 'place' | 'holdOffMs' | 'isHoldOffNoted'>): Refusal {
-  const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, isRecorded, ...lease } = row;
+  const { waiterCount, headWaiter, headCreatedAt, headLapsesInMs, ...others } = row;
+  const { isRecorded, hasPermits, ...lease } = others;
   return {
     row: typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined,
     head:
@@ -477,5 +486,6 @@ function refusalOf(row: Omit<RefusalRow, 'place' | 'holdOffMs' | 'isHoldOffNoted
         : { waiter: headWaiter, createdAt: headCreatedAt, lapsesInMs: headLapsesInMs ?? 0 },
     waiterCount,
     isRecorded,
+    hasPermits,
   };
 }

@@ -4,12 +4,21 @@
  * that they never wait for each other.
  */
 import type { Resource } from '../../kernel/resource.ts';
-import { fragment, isFound, type Sql } from '../../postgres/sql.ts';
-import { LINE_TICKET_MS, type Leaving, type Ticket, type TicketRequest } from './line.ts';
+import { fragment, isFound, onlyRow, type Sql } from '../../postgres/sql.ts';
+import type { SlotMode } from '../../kernel/pool.ts';
+import {
+  type Departure,
+  IS_OF_TOTAL,
+  type Leaving,
+  LINE_TICKET_MS,
+  type Ticket,
+  type TicketRequest,
+} from './line.ts';
 
 /** A place in one of the lines. */
 export interface Place extends Resource {
   readonly ticketId: string;
+  readonly mode?: SlotMode | undefined;
 }
 
 /** A request for several leases that waits in line for all of them: its own resource and ticket are the first. */
@@ -55,16 +64,19 @@ export async function joinLines(
       from request
     ),
     joined as (
-      insert into lease_waiter as w (id, face, namespace, name, ticket_id, waiter, principal, valid_until)
+      insert into lease_waiter as w (
+        id, face, namespace, name, ticket_id, waiter, principal, valid_until, mode
+      )
       select b.id + a.place - 1, a.face, a.namespace, a.name, a.ticket_id, ${request.waiter},
-        ${request.principal}, clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond'
+        ${request.principal}, clock_timestamp() + ${LINE_TICKET_MS} * interval '1 millisecond', a.mode
       from base b
       cross join unnest(
         ${places.map(({ face }) => face)}::text[],
         ${places.map(({ namespace }) => namespace)}::text[],
         ${places.map(({ name }) => name)}::text[],
-        ${ids}::uuid[]
-      ) with ordinality as a (face, namespace, name, ticket_id, place)
+        ${ids}::uuid[],
+        ${places.map(({ mode }) => mode ?? null)}::text[]
+      ) with ordinality as a (face, namespace, name, ticket_id, mode, place)
       where not ${isFound(fragment`
         select true from lease_event e
         where e.lease_id = ${request.ticketId}::uuid and e.kind in ('granted', 'taken_over')`)}
@@ -83,7 +95,7 @@ export async function joinLines(
 /**
  * Leaves the lines: see `leaveLine`. Locks the request, then the tickets in the order of their ids, and takes all of
  * the tickets that are there, or none. **Index**: `lease_request_pkey`, `lease_waiter_ticket_id_key`.
- * @returns whether it has left; undefined if a ticket or the request is locked, and it is still there.
+ * @returns what came of it; undefined if a ticket or the request is locked, and it is still there.
  */
 export async function leaveLines(
   sql: Sql<'transitions'>,
@@ -94,9 +106,9 @@ export async function leaveLines(
     idempotencyKey,
     answer,
   }: Leaving & { readonly others: readonly Place[] },
-): Promise<boolean | undefined> {
+): Promise<Departure | undefined> {
   const ids = [ticketId, ...others.map((place) => place.ticketId)];
-  const rows = await sql.$queryRaw<{ hasLeft: boolean; isThere: boolean }[]>`
+  const rows = await sql.$queryRaw<(Departure & { isThere: boolean })[]>`
     with asked as materialized (
       select a.ticket_id from unnest(${ids}::uuid[]) as a (ticket_id) order by a.ticket_id
     ),
@@ -124,7 +136,7 @@ export async function leaveLines(
       delete from lease_waiter w
       where w.ticket_id = any(array(select t.ticket_id from ticket t))
         and (select count(*) from ticket) = (select count(*) from there)
-      returning w.ticket_id
+      returning w.ticket_id, case when ${IS_OF_TOTAL} then w.namespace end as pool
     ),
     answered as (
       insert into lease_request as q (id, answer)
@@ -134,8 +146,8 @@ export async function leaveLines(
       on conflict (id) do update set answer = excluded.answer
         where q.answer is null
     )
-    select exists (select from gone) as "hasLeft", exists (select from there) as "isThere"`;
-  const [row] = rows;
-  if (row?.hasLeft === true) return true;
-  return row?.isThere === true ? undefined : false;
+    select exists (select from gone) as "hasLeft", exists (select from there) as "isThere",
+      array(select distinct g.pool from gone g where g.pool is not null) as pools`;
+  const { hasLeft, isThere, pools } = onlyRow(rows);
+  return isThere && !hasLeft ? undefined : { hasLeft, pools };
 }

@@ -136,18 +136,30 @@ export interface Leaving extends Pick<TicketRequest, 'ticketId' | 'principal' | 
   readonly answer: object;
 }
 
+/** What came of leaving the line. */
+export interface Departure {
+  readonly hasLeft: boolean;
+  /** The namespaces of its leases in which all keys have a limit together: those who wait for others may have their turn. */
+  readonly pools: readonly string[];
+}
+
+/** Whether all keys of the namespace of a ticket `w` have a limit together. */
+export const IS_OF_TOTAL = isFound(fragment`
+  select true from lease_declaration d
+  where w.face = 'lease' and d.namespace = w.namespace and d.permits_total is not null`);
+
 /**
  * Leaves the line with an answer, for many. Locks the requests in the order of their keys, then the tickets, as
  * giving up a request does, and skips what is locked. **Index**: `lease_request_pkey`,
  * `lease_waiter_ticket_id_key`.
- * @returns for each in order: whether it has left; undefined if it is locked, and still there. It has not
+ * @returns for each in order what came of it; undefined if it is locked, and still there. It has not
  * left if its ticket was granted, given up, or had lapsed long ago.
  */
 export async function leaveLine(
   sql: Sql<'transitions'>,
   leavings: readonly Leaving[],
-): Promise<(boolean | undefined)[]> {
-  const rows = await sql.$queryRaw<{ ticketId: string; hasLeft: boolean }[]>`
+): Promise<(Departure | undefined)[]> {
+  const rows = await sql.$queryRaw<(Departure & { ticketId: string })[]>`
     with asked as materialized (
       select a.ticket_id, lease_request_id(a.principal, a.idempotency_key) as request_id, a.answer
       from unnest(
@@ -176,7 +188,7 @@ export async function leaveLine(
     gone as (
       delete from lease_waiter w
       where w.ticket_id = any(array(select t.ticket_id from ticket t))
-      returning w.ticket_id
+      returning w.ticket_id, case when ${IS_OF_TOTAL} then array[w.namespace] end as pools
     ),
     -- The rows are there, and locked: a conflict finds each by its key, whatever has changed it meanwhile.
     answered as (
@@ -187,15 +199,17 @@ export async function leaveLine(
       on conflict (id) do update set answer = excluded.answer
         where q.answer is null
     )
-    select a.ticket_id as "ticketId", g.ticket_id is not null as "hasLeft"
+    select a.ticket_id as "ticketId", g.ticket_id is not null as "hasLeft",
+      coalesce(g.pools, '{}') as pools
     from asked a
     left join gone g on g.ticket_id = a.ticket_id
     where g.ticket_id is not null or ${isFound(fragment`
       select true from lease_waiter w where w.ticket_id = a.ticket_id`)}`;
-  const there = new Map(rows.map((row) => [row.ticketId, row.hasLeft]));
+  const there = new Map(rows.map((row) => [row.ticketId, row]));
   return leavings.map(({ ticketId }) => {
-    const hasLeft = there.get(ticketId);
-    return hasLeft === false ? undefined : hasLeft === true;
+    const row = there.get(ticketId);
+    if (row?.hasLeft === false) return undefined;
+    return { hasLeft: row !== undefined, pools: row?.pools ?? [] };
   });
 }
 

@@ -72,6 +72,13 @@ const SLOTS = {
   name: fragment`${SCOPE_NAME}, l.mode`,
 };
 
+interface SlotOptions {
+  readonly guard: GrantGuard;
+  readonly onLocked: 'skip' | 'wait';
+  /** How many leases each request is for, if it is for several. */
+  readonly leaseCount?: number | undefined;
+}
+
 /**
  * Grants each request that has its turn and for which there is room, of any pools.
  *
@@ -88,9 +95,9 @@ const SLOTS = {
  * - **A request without a row in the answer** was not granted: {@link readPools} tells why.
  */
 export async function grantSlots(
-  sql: Sql<'guests' | 'transitions'>,
+  sql: Sql<'guests' | 'slowLane' | 'transitions'>,
   requests: readonly SlotRequest[],
-  { guard, onLocked }: { readonly guard: GrantGuard; readonly onLocked: 'skip' | 'wait' },
+  { guard, onLocked, leaseCount }: SlotOptions,
 ): Promise<Granted> {
   const rows = await sql.$queryRaw<GrantedRow[]>`
     with ${judgedRows(requests, guard, onLocked)},
@@ -154,7 +161,7 @@ export async function grantSlots(
       order by f.step, f.fencing_token
     ),
     ${EXPIRED_CALLBACKS},
-    ${requestsEnded()}
+    ${requestsEnded(leaseCount)}
     select ${grantedColumns(fragment`null::timestamptz`)}
     from (
       select g.lease_id, g.fencing_token, g.granted_at, g.expires_at,
@@ -251,11 +258,14 @@ const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
   where l.face = 'lease' and l.namespace = w.namespace and l.name = w.name
     and l.pool = l.name and l.mode = w.kind`)})`;
 
-/** Whether an ordinary request that waits, `t`, is for a key with permits, of which it takes one. */
-const IS_FOR_PERMIT = isFound(fragment`
+/**
+ * Whether a request that waits, `t`, takes a permit of the total when its turn comes, as an ordinary one does. One for a
+ * key that somebody holds in the ordinary way, from before permits were declared, does not, and keeps nobody back.
+ */
+const TAKES_PERMIT = fragment`(coalesce(t.mode, 'permit') = 'permit' and ${isFound(fragment`
   select true from lease l
   where l.face = 'lease' and l.namespace = t.namespace and l.name = t.name
-    and l.pool = l.name and l.mode = 'permit'`);
+    and l.pool = l.name and l.mode = 'permit'`)})`;
 
 /**
  * The rows that judge requests for slots: `wanted`, the pools' `own` rows, each `slot` with whether it is
@@ -321,7 +331,7 @@ function judgedRows(
           and t.name between o.first_scope and o.last_scope
           and (t.ticket_id = any(${queued}::uuid[])
             or t.valid_until > clock_timestamp()
-              and (o.first_scope = o.last_scope or t.mode = 'permit' or t.mode is null and ${IS_FOR_PERMIT}))
+              and (o.first_scope = o.last_scope or ${TAKES_PERMIT}))
         offset 0
       ) t
       union all

@@ -21,6 +21,7 @@ import {
 } from '../../postgres/sql.ts';
 import type { LogPlace } from '../../postgres/witness/witness-stamp.ts';
 import { EXPIRE_LOCKED, EXPIRED_FACTS, GRANT_EVENTS, IS_CONFIRMED } from './facts.ts';
+import { HAS_PERMITS } from './grant-rows.ts';
 import { BEGUN, isInTime, LASTS, unlessLate } from './in-time.ts';
 import { upsertGrants } from './upsert-grants.ts';
 
@@ -376,6 +377,7 @@ export async function acquireOrRenew(
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
             and o.valid_until > clock_timestamp()
         )
+        and not ${HAS_PERMITS}
         and not ${isHeldOff(mark)}
     ),
     ${upsertGrants(isTakable(belief))},

@@ -14,6 +14,25 @@ import { dropOldRequests, readRequestPages } from './requests.ts';
 
 /** How long after its end a row is kept, in hours: replays and late answers find it until then. */
 const KEPT_HOURS = 24;
+/**
+ * Whether a row `l` is the own row of a pool that nobody has held for so long that its slots are deleted. Its time is
+ * its token, which grows with each grant. Of a key where all have a limit together it does not: there, those that
+ * still have slots are in `busy`.
+ */
+const IS_IDLE_POOL = fragment`(
+  l.pool = l.name
+  and l.fencing_token < (
+    select floor(extract(epoch from clock_timestamp()) * 1000)::bigint - ${KEPT_HOURS * 3_600_000}::bigint
+  )
+  and not exists (
+    select from lease s
+    where s.face = 'lease' and s.namespace = l.namespace and s.name <> l.name
+      and s.name > l.name || case when l.name = chr(31) then '' else chr(31) end
+      and s.name < case when l.name = chr(31) then '' else l.name end || ' '
+  )
+  and not exists (select from busy b where b.namespace = l.namespace and b.pool = l.name)
+)`;
+
 /** How far the token of a deleted row must be behind the clock, in milliseconds. */
 const TOKEN_MARGIN_MS = 3_600_000;
 
@@ -25,6 +44,8 @@ const TOKEN_MARGIN_MS = 3_600_000;
  *   clock that was stepped forward makes them look old; rows whose token is not behind the
  *   clock by {@link TOKEN_MARGIN_MS}; sealed rows of keys that moved to another datacenter; rows that
  *   a callback, a waiter or a backend that has not terminated still refers to.
+ * - **Pools**: the own row of one goes once it has no slots, as rows of free leases those are. A statement that grants
+ *   of it meanwhile has locked the row, or finds it gone and opens the pool again.
  * - **Tokens grow**: the largest deleted token is kept in `lease_token_floor`, by the same statement.
  *   A grant inserts a row only when its snapshot shows none; that snapshot then includes this commit,
  *   and so the floor. A grant that still saw the row inserts nothing and is tried again.
@@ -46,14 +67,27 @@ export async function deleteFreeRows(
   },
 ): Promise<number> {
   const rows = await sql.$queryRaw<{ deleted: number }[]>`
-    with free as materialized (
+    with busy as materialized (
+      select s.namespace, s.pool
+      from lease_declaration d
+      cross join lateral (
+        select s.namespace, s.pool from lease s
+        where s.face = 'lease' and s.namespace = d.namespace and s.name > chr(31) and s.name < ' '
+        offset 0
+      ) s
+      where d.permits_total is not null
+    ),
+    free as materialized (
       select l.lease_id
       from lease l
       where l.ctid >= ${`(${String(range.fromPage)},0)`}::tid
         and l.ctid < ${`(${String(range.toPage)},0)`}::tid
         and l.end_reason is not null
-        and greatest(l.expires_at, l.released_at, l.stops_by)
-          < (select clock_timestamp()) - ${KEPT_HOURS}::int * interval '1 hour'
+        and (
+          greatest(l.expires_at, l.released_at, l.stops_by)
+            < (select clock_timestamp()) - ${KEPT_HOURS}::int * interval '1 hour'
+          or ${IS_IDLE_POOL}
+        )
         and l.fencing_token
           < (select floor(extract(epoch from clock_timestamp()) * 1000)::bigint - ${TOKEN_MARGIN_MS}::bigint)
         and ${isSurelyOver(range.belief)}
@@ -94,6 +128,9 @@ export async function deleteFreeRows(
   return onlyRow(rows).deleted;
 }
 
+/** How long what became of a wait is kept: the longest window that is asked for is a day. */
+const WAITS_KEPT_HOURS = 25;
+
 /** How long the callback of an expired lease waits to be called. */
 export const CALLBACK_KEPT_MS = 24 * 60 * 60 * 1_000;
 
@@ -123,6 +160,21 @@ export async function removeOldLeaseRows(
       where p.expired_at < clock_timestamp() - ${CALLBACK_KEPT_MS}::float8 * interval '1 millisecond'`,
     deletes: fragment`
       gone as (delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id)`,
+  });
+  // Index: `lease_wait_ended_at_idx`.
+  await removeOld(sql, pass, 'waits', {
+    old: fragment`
+      select w.ended_at, w.ticket_id, w.face, w.namespace, w.name from lease_wait w
+      where w.ended_at < clock_timestamp() - ${WAITS_KEPT_HOURS}::int * interval '1 hour'
+      order by w.ended_at`,
+    deletes: fragment`
+      gone as (
+        delete from lease_wait w
+        using old o
+        where w.face = o.face and w.namespace = o.namespace and w.name = o.name
+          and w.ended_at = o.ended_at and w.ticket_id = o.ticket_id
+        returning w.ticket_id
+      )`,
   });
   await removeAll(pass, 'tickets', () => dropLapsedTickets(sql, ROWS_PER_STATEMENT_MAX));
 }

@@ -1,20 +1,44 @@
 import { LIMITS } from '../../kernel/limits.ts';
-import type { Face } from '../../kernel/resource.ts';
+import type { Face, Named, Resource } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
-import type { ContentionView, FailingCallback } from '../lease-types.ts';
+import type { ContentionHolder, ContentionView, FailingCallback } from '../lease-types.ts';
 
-/** A waiter, and the holder that it waits for. Instants are epoch milliseconds of the database. */
-export interface WaiterRow extends Omit<ContentionView, 'since' | 'heldSince' | 'datacenter'> {
+/** A waiter, and those that it waits for. Instants are epoch milliseconds of the database. */
+export interface WaiterRow extends Omit<
+  ContentionView,
+  'since' | 'holders' | 'permits' | 'together' | 'datacenter'
+> {
   readonly id: string;
   readonly createdAt: number;
-  readonly heldSince: number | null;
+  readonly holders: readonly HolderRow[];
+  /** The first leases of its request, this one perhaps among them; none of a request for one. */
+  readonly together: readonly Named[];
+  readonly togetherCount: number;
+  readonly perKey: number | null;
+  readonly total: number | null;
 }
 
+interface HolderRow extends Omit<ContentionHolder, 'since' | 'waitsFor'> {
+  readonly since: number;
+  readonly waitsFor: (Resource & { readonly since: number }) | null;
+}
+
+/** How many holders of one lease are shown, and up to how many are counted. */
+const HOLDERS_SHOWN_MAX = 3;
+const HOLDERS_COUNTED_MAX = 1_000;
+/** How many of the leases that a request wants besides are named. */
+export const TOGETHER_SHOWN_MAX = 3;
+/** What the ids of all tickets of one request begin with: see `leaseIdsFrom`. */
+const REQUEST_DIGITS = 34;
+
 /**
- * Who waits for whom, the longest wait first; of several holders of one lease, the one whose grant expires first. Lapsed tickets are not shown: their waiters
- * died. Places are counted among all who wait, before the page is cut. Index: `lease_pkey` for the
- * holders, whose slots are beside their scope or before all names of the namespace; the tickets, few beside leases, are read whole.
+ * Who waits for whom, the longest wait first, and what the holders wait for themselves: by their name and their
+ * token they are the same callers. Lapsed tickets are not shown: their waiters died. Places are counted among all
+ * who wait, before the page is cut.
+ *
+ * Index: `lease_pkey` for the holders, whose slots are beside their scope or before all names of the namespace; the
+ * tickets, few beside leases, are read whole.
  */
 export async function readContention(
   sql: Sql<'reads'>,
@@ -28,46 +52,100 @@ export async function readContention(
 ): Promise<WaiterRow[]> {
   const column = fragment`w.namespace`;
   return sql.$queryRaw<WaiterRow[]>`
-    with waiting as materialized (
-      select w.*, row_number() over (
-          partition by w.face, w.namespace, w.name order by lease_waiter_place(w)
-        ) as place
+    with visible as materialized (
+      select w.*, lease_waiter_place(w) as turn, left(w.ticket_id::text, ${REQUEST_DIGITS}::int) as request
       from lease_waiter w
-      where w.face = any(${[...faces]}::text[]) and w.valid_until > clock_timestamp()
-        and ${withinNamespace(which.namespace, column)} and ${withinLimits(which.namespaces, column)}
-    )
-    select w.id::text as id, w.face, w.namespace, w.name, w.waiter,
-      extract(epoch from w.created_at)::float8 * 1000 as "createdAt",
-      extract(epoch from clock_timestamp() - w.created_at)::float8 * 1000 as "waitedMs",
-      w.place::int as place, l.holder,
-      extract(epoch from l.granted_at)::float8 * 1000 as "heldSince",
-      coalesce(extract(epoch from l.expires_at - clock_timestamp())::float8 * 1000, 0) as "remainingMs"
-    from (
+      where w.valid_until > clock_timestamp() and ${withinLimits(which.namespaces, column)}
+    ),
+    waiting as materialized (
+      select w.*, row_number() over (partition by w.face, w.namespace, w.name order by w.turn) as place
+      from visible w
+      where w.face = any(${[...faces]}::text[]) and ${withinNamespace(which.namespace, column)}
+    ),
+    on_page as materialized (
       select * from waiting w
       where ${which.afterId}::bigint is null or w.id > ${which.afterId}::bigint
       order by w.id
       limit ${which.limit}
-    ) w
-    left join lateral (
-      select h.holder, h.granted_at, h.expires_at
-      from (${holderOf(fragment`l.name = w.name`)}
-        union all ${holderOf(fragment`l.name > w.name || chr(31) and l.name < w.name || ' '`)}
-        union all ${holderOf(fragment`l.name > chr(31) ${C} and l.name < ' ' ${C} and l.pool = w.name`)}
+    ),
+    held as materialized (
+      select w.face, w.namespace, w.name, h.*
+      from (select distinct o.face, o.namespace, o.name from on_page o) w
+      cross join lateral (
+        select h.*, count(*) over () as among
+        from (${holdersOf(fragment`l.name = w.name`)}
+          union all ${holdersOf(fragment`l.name > w.name || chr(31) and l.name < w.name || ' '`)}
+          union all ${holdersOf(fragment`l.name > chr(31) ${C} and l.name < ' ' ${C} and l.pool = w.name`)}
+        ) h
+        order by h.expires_at
+        limit ${HOLDERS_SHOWN_MAX}
       ) h
-      order by h.expires_at
+    ),
+    -- Two lines of each who waits: of a holder that waits for what it holds, the other one tells more.
+    wanted as materialized (
+      select * from (
+        select w.waiter, w.principal, w.face, w.namespace, w.name, min(w.created_at) as since,
+          row_number() over (partition by w.waiter, w.principal order by min(w.id)) as nth
+        from visible w
+        group by w.waiter, w.principal, w.face, w.namespace, w.name
+      ) w
+      where w.nth <= 2
+    ),
+    blocking as (
+      select distinct on (h.lease_id) h.*, t.face as next_face, t.namespace as next_namespace,
+        t.name as next_name, t.since as next_since
+      from held h
+      left join wanted t on t.waiter = h.holder and t.principal = h.principal
+        and (t.face, t.namespace, t.name) <> (h.face, h.namespace, h.name)
+      order by h.lease_id, t.nth
+    ),
+    blocked as materialized (
+      select b.face, b.namespace, b.name, max(b.among)::int as among, jsonb_agg(jsonb_build_object(
+          'holder', b.holder, 'mode', b.mode, 'since', ${epochMs(fragment`b.granted_at`)},
+          'remainingMs', ${epochMs(fragment`b.expires_at - clock_timestamp()`)},
+          'waitsFor', case when b.next_face is not null then jsonb_build_object(
+            'face', b.next_face, 'namespace', b.next_namespace, 'name', b.next_name,
+            'since', ${epochMs(fragment`b.next_since`)}) end
+        ) order by b.expires_at) as holders
+      from blocking b
+      group by b.face, b.namespace, b.name
+    ),
+    together as materialized (
+      select w.request, (array_agg(
+          jsonb_build_object('namespace', w.namespace, 'name', w.name) order by w.id
+        ))[1:${TOGETHER_SHOWN_MAX + 1}::int] as leases, count(*)::int as count
+      from visible w
+      group by w.request
+      having count(*) > 1
+    )
+    select w.id::text as id, w.face, w.namespace, w.name, w.waiter, w.mode, w.action,
+      ${epochMs(fragment`w.created_at`)} as "createdAt",
+      ${epochMs(fragment`clock_timestamp() - w.created_at`)} as "waitedMs",
+      w.place::int as place, coalesce(b.holders, '[]') as holders, coalesce(b.among, 0) as "holderCount",
+      coalesce(g.leases, '{}') as together, coalesce(g.count, 1) as "togetherCount",
+      d.permits_per_key as "perKey", d.permits_total as total
+    from on_page w
+    left join blocked b on b.face = w.face and b.namespace = w.namespace and b.name = w.name
+    left join together g on g.request = w.request
+    left join lateral (
+      select d.permits_per_key, d.permits_total from lease_declaration d
+      where w.mode = 'permit' and d.namespace = w.namespace
       limit 1
-    ) l on true
+    ) d on true
     order by w.id`;
 }
 
+function epochMs(instant: Fragment): Fragment {
+  return fragment`extract(epoch from ${instant})::float8 * 1000`;
+}
+
 /** Who holds the lease that a waiter `w` waits for, among the rows with such names. */
-function holderOf(names: Fragment): Fragment {
+function holdersOf(names: Fragment): Fragment {
   return fragment`(
-    select l.holder, l.granted_at, l.expires_at from lease l
+    select l.lease_id, l.holder, l.principal, l.mode, l.granted_at, l.expires_at from lease l
     where l.face = w.face and l.namespace = w.namespace and ${names}
       and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
-    order by l.expires_at
-    limit 1
+    limit ${HOLDERS_COUNTED_MAX}
   )`;
 }
 

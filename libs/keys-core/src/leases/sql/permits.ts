@@ -1,6 +1,8 @@
 /** How many may hold leases of a namespace at once: declared by services, or set by an operator. */
 import type { Permits } from '../../kernel/pool.ts';
-import { C, type Fragment, fragment, isFound, type Sql } from '../../postgres/sql.ts';
+import { LeaseError } from '../../kernel/errors.ts';
+import { namespaceText } from '../../kernel/resource.ts';
+import { C, type Fragment, fragment, onlyRow, type Sql, TOKEN_FLOOR } from '../../postgres/sql.ts';
 
 /** Numbers for the leases of a namespace. */
 export interface PermitsRequest {
@@ -15,17 +17,10 @@ export interface PermitsRow extends Permits {
   readonly principal: string | null;
 }
 
-/**
- * Whether the numbers of a request `a` may replace those of a declaration `d`. Whether there is a total decides
- * where the slots are, so it cannot change once a pool was opened: that locks the declaration (`openPools`). The
- * declaration is locked by an earlier statement, so that this one's snapshot has every pool that was opened before.
- */
-const FITS = fragment`(
-  d.permits_per_key is null or (d.permits_total is null) = (a.total is null)
-  or not ${isFound(fragment`
-    select true from lease l
-    where l.face = 'lease' and l.namespace = d.namespace and l.mode = 'permit'`)}
-)`;
+/** How many rows of pools are moved at most when a total comes or goes. */
+const MOVED_MAX = 5_000;
+/** How long that waits for a row, in milliseconds: fenced work may keep one. */
+const LOCK_MS = 1_000;
 
 /**
  * Records the numbers that a service declares, where none are in force, or those that it has declared
@@ -40,56 +35,130 @@ export async function declarePermits(
   requests: readonly PermitsRequest[],
 ): Promise<PermitsRow[]> {
   const namespaces = requests.map(({ namespace }) => namespace);
-  await lockDeclarations(sql, namespaces);
+  const before = await lockDeclarations(sql, namespaces);
   await sql.$queryRaw`
     with asked as materialized (${askedRows(requests)})
     update lease_declaration d
     set permits_per_key = a.per_key, permits_total = a.total, permits_by = ${by.actor},
         permits_principal = ${by.principal}
     from asked a
-    where d.namespace = a.namespace and ${FITS}
+    where d.namespace = a.namespace
       and (d.permits_per_key is null or d.permits_principal = ${by.principal})
     returning d.namespace`;
-  return readPermits(sql, namespaces);
+  const rows = await readPermits(sql, namespaces);
+  await moveSlots(sql, before, rows);
+  return rows;
 }
 
 /**
  * Sets the numbers as an operator: declarations of services do not change them any more, and retention
  * keeps them. Index: the primary keys.
  * @param sql A transaction: see {@link declarePermits}.
- * @returns the numbers that are in force then; others than those that were asked for if a pool was opened, and
- * whether there is a total would change.
  */
 export async function setPermits(
   sql: Sql<'general'>,
   by: { readonly actor: string; readonly principal: string },
   { request, ttlMs }: { readonly request: PermitsRequest; readonly ttlMs: number },
-): Promise<PermitsRow | undefined> {
+): Promise<PermitsRow> {
   const { namespace } = request;
   await sql.$queryRaw`
     insert into lease_declaration (namespace, ttl_ms, declared_by, principal)
     values (${namespace}, ${ttlMs}::int, ${by.actor}, ${by.principal})
     on conflict (namespace) do nothing
     returning namespace`;
-  await lockDeclarations(sql, [namespace]);
+  const before = await lockDeclarations(sql, [namespace]);
   await sql.$queryRaw`
     with asked as materialized (${askedRows([request])})
     update lease_declaration d
     set permits_per_key = a.per_key, permits_total = a.total, permits_by = ${by.actor},
         permits_principal = null, declared_at = clock_timestamp()
     from asked a
-    where d.namespace = a.namespace and ${FITS}
+    where d.namespace = a.namespace
     returning d.namespace`;
-  const [row] = await readPermits(sql, [namespace]);
-  return row;
+  const rows = await readPermits(sql, [namespace]);
+  await moveSlots(sql, before, rows);
+  return onlyRow(rows);
 }
 
-async function lockDeclarations(sql: Sql<'general'>, namespaces: readonly string[]): Promise<void> {
+/** The numbers that are in force. The rows of all are locked: opening a pool waits. */
+async function lockDeclarations(
+  sql: Sql<'general'>,
+  namespaces: readonly string[],
+): Promise<PermitsRow[]> {
   await sql.$queryRaw`
     select d.namespace from lease_declaration d
     where d.namespace = any(${namespaces}::text[])
     order by d.namespace
     for update of d`;
+  return readPermits(sql, namespaces);
+}
+
+/**
+ * Moves the slots of namespaces where a total has come or gone, because with one they are those of the namespace, and
+ * without one those of each key: see `pools.ts`. Grants stay as they are, with their lease ids and tokens.
+ *
+ * - **Locks** the own rows, and moves by another statement, whose snapshot has every grant of these pools. A statement
+ *   that grants and has seen an own row before finds it changed, and grants nothing. No own row comes meanwhile: opening
+ *   a pool waits for the declaration, and finds it changed.
+ * - **Tokens grow**: every pool goes on above the floor, which is raised to the largest token of the own rows.
+ * - **Index**: the primary keys.
+ *
+ * @throws {LeaseError} `lease.permits_differ` for more than {@link MOVED_MAX} rows; `grant.contended`.
+ */
+async function moveSlots(
+  sql: Sql<'general'>,
+  before: readonly PermitsRow[],
+  after: readonly PermitsRow[],
+): Promise<void> {
+  const hadTotal = new Map(before.map((row) => [row.namespace, row.total !== null]));
+  const isMoved = ({ namespace, total }: PermitsRow): boolean =>
+    hadTotal.get(namespace) === (total === null);
+  const namespaces = after.filter(isMoved).map(({ namespace }) => namespace);
+  if (namespaces.length === 0) return;
+  await sql.$queryRaw`select set_config('lock_timeout', ${String(LOCK_MS)}, true)`;
+  const rows = await sql.$queryRaw<{ namespace: string }[]>`
+    select l.namespace from lease l
+    where l.face = 'lease' and l.namespace = any(${namespaces}::text[]) and l.mode = 'permit'
+    order by l.namespace, l.name
+    limit ${MOVED_MAX + 1}
+    for update of l`;
+  if (rows.length > MOVED_MAX) throw tooMany(rows[0]?.namespace ?? '');
+  await sql.$queryRaw`
+    with own as (
+      update lease l
+      set fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR}))
+      where l.face = 'lease' and l.namespace = any(${namespaces}::text[]) and l.mode = 'permit'
+        and l.pool = l.name
+      returning l.fencing_token
+    ),
+    raised as (
+      update lease_token_floor t
+      set floor = greatest(t.floor, o.token)
+      from (select max(o.fencing_token) as token from own o) o
+      where o.token > t.floor
+    )
+    update lease l
+    set name = case when d.permits_total is null then l.pool else '' end || chr(31) || s.number
+    from (
+      select s.lease_id, s.namespace, row_number() over (
+        partition by s.namespace, case when d.permits_total is null then s.pool end order by s.name
+      ) as number
+      from lease s
+      join lease_declaration d on d.namespace = s.namespace
+      where s.face = 'lease' and s.namespace = any(${namespaces}::text[]) and s.mode = 'permit'
+        and s.pool <> s.name
+    ) s
+    join lease_declaration d on d.namespace = s.namespace
+    where l.lease_id = s.lease_id
+    returning l.namespace`;
+}
+
+function tooMany(namespace: string): LeaseError {
+  return new LeaseError(
+    'lease.permits_differ',
+    `More than ${String(MOVED_MAX)} keys and permits of ${namespaceText(namespace)} are in use. Whether there is a total can change once there are fewer: a key that nobody holds is forgotten after a day.`,
+    { details: { namespace } },
+  );
 }
 
 function readPermits(sql: Sql<'general'>, namespaces: readonly string[]): Promise<PermitsRow[]> {

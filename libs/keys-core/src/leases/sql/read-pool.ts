@@ -92,3 +92,26 @@ function useOf(own: PoolRow, holders: readonly PoolRow[]): PoolUse {
     })),
   };
 }
+
+/** Of how many namespaces the share is read. */
+const SHARES_MAX = 50;
+
+/**
+ * Which share of the permits of all keys together is in use, by namespace: the largest ones. Locks nothing. Index: the
+ * primary key of `lease`, for the slots of each namespace.
+ */
+export async function readPermitShares(sql: Sql<'general'>): Promise<Record<string, number>> {
+  const rows = await sql.$queryRaw<{ namespace: string; share: number }[]>`
+    select d.namespace, v.used::float8 / d.permits_total as share
+    from lease_declaration d
+    cross join lateral (
+      select count(*) as used from lease l
+      where l.face = 'lease' and l.namespace = d.namespace
+        and l.name > chr(31) ${C} and l.name < ' ' ${C}
+        and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+    ) v
+    where d.permits_total is not null
+    order by share desc, d.namespace
+    limit ${SHARES_MAX}`;
+  return Object.fromEntries(rows.map(({ namespace, share }) => [namespace, share]));
+}

@@ -85,25 +85,21 @@ async function listResources<Row extends LeaseRow & { readonly isOnPage?: boolea
 ): Promise<Row[]> {
   const ofFace = fragment`l.face = ${face} ${C} and ${rangeOf(filter)} and ${placeOf(order)}`;
   const way = order.by === 'name' ? wayOf(filter) : 'scan';
+  const next = (count: number): Fragment =>
+    inRanges(
+      filter,
+      (names) => fragment`
+      select l.* from lease l
+      where ${ofFace} and ${names}
+      order by ${orderOf(order)}
+      limit ${count}`,
+    );
   if (way === 'walk') {
-    return pageOfRows(sql, {
-      cut: cutOf(fragment`lease l where ${ofFace}`, order),
-      order,
-      shown,
-    });
+    return pageOfRows(sql, { cut: cutOf(next(order.limit), order), order, shown });
   }
   const wanted = othersOf(filter);
-  const lookAt = (count: number): Promise<Row[]> => {
-    const next = fragment`
-      (
-        select l.* from lease l
-        where ${ofFace}
-        order by ${orderOf(order)}
-        limit ${count}
-      ) l
-      where ${wanted}`;
-    return pageOfRows(sql, { cut: cutOf(next, order), order, shown });
-  };
+  const lookAt = (count: number): Promise<Row[]> =>
+    pageOfRows(sql, { cut: cutOf(fragment`${next(count)} where ${wanted}`, order), order, shown });
   const isWhole = (page: readonly Row[]): boolean =>
     page.length === order.limit || page.at(-1)?.isOnPage === false;
   if (way === 'look') {
@@ -117,7 +113,7 @@ async function listResources<Row extends LeaseRow & { readonly isOnPage?: boolea
     if (isWhole(far)) return far;
   }
   const all = fragment`
-    select l.* from ${rare ?? fragment`lease l`}
+    select l.* from ${rare ?? inRanges(filter, (names) => fragment`select l.* from lease l where ${names}`)}
     where ${ofFace} and ${wanted}
     order by ${scanOrderOf(order)}
     limit ${order.limit}`;
@@ -147,7 +143,7 @@ function wayOf(filter: ResourceFilter): 'walk' | 'look' | 'scan' {
 
 /** What the primary key may find by itself. */
 function rangeOf(filter: ResourceFilter): Fragment {
-  const { namespace, includeChildren, name, prefix, livesIn } = filter;
+  const { namespace, includeChildren, livesIn } = filter;
   const conditions = [withinLimits(filter.namespaces), IS_SHOWN];
   if (filter.withoutOwn === true) {
     conditions.push(fragment`l.namespace <> ${RESERVED_NAMESPACE} ${C}`);
@@ -161,8 +157,6 @@ function rangeOf(filter: ResourceFilter): Fragment {
     conditions.push(
       includeChildren ? withinNamespace(namespace) : fragment`l.namespace = ${namespace} ${C}`,
     );
-    // Elsewhere a name does not show where its row is, so only a condition on the rows uses it.
-    if (!includeChildren) conditions.push(nameRangeOf(name, prefix));
   }
   return joinFragments(conditions, ' and ');
 }
@@ -220,14 +214,29 @@ function nameConditionOf(name: string | undefined, prefix: string | undefined): 
 }
 
 /**
- * The same by the primary key: between a name and the same with a space are only the slots of its pool. Slots of
- * a whole namespace are elsewhere, and are not found so.
+ * The rows `l` of a select that may have the names that are asked for, by the primary key. In one namespace, between a
+ * name and the same with a space are only the slots of its pool, and where all keys have a limit together the slots are
+ * the first of the namespace. Elsewhere a name does not show where its row is.
  */
-function nameRangeOf(name: string | undefined, prefix: string | undefined): Fragment {
-  if (name === undefined) {
-    return prefix === undefined ? fragment`true` : fragment`starts_with(l.name, ${prefix})`;
+function inRanges(
+  { namespace, includeChildren, name, prefix }: ResourceFilter,
+  select: (names: Fragment) => Fragment,
+): Fragment {
+  const isNamed = name !== undefined || (prefix ?? '') !== '';
+  if (namespace === undefined || includeChildren || !isNamed) {
+    return fragment`(${select(fragment`true`)}) l`;
   }
-  return fragment`l.name >= ${name} ${C} and l.name < ${`${name} `} ${C} and ${nameConditionOf(name, prefix)}`;
+  const wanted = fragment`l.namespace = ${namespace} ${C} and ${nameConditionOf(name, prefix)}`;
+  const beside =
+    name === undefined
+      ? fragment`starts_with(l.name, ${prefix})`
+      : fragment`l.name >= ${name} ${C} and l.name < ${`${name} `} ${C}`;
+  const together = fragment`l.name > chr(31) ${C} and l.name < ' ' ${C}`;
+  const either = [beside, together].map((range) => select(fragment`${range} and ${wanted}`));
+  return fragment`(${joinFragments(
+    either.map((one) => fragment`(${one})`),
+    ' union all ',
+  )}) l`;
 }
 
 function cutOf(from: Fragment, order: LeaseOrder): Fragment {
@@ -373,15 +382,16 @@ export async function countResources(
   filter: ResourceFilter,
 ): Promise<Count> {
   const range = fragment`l.face = ${face} ${C} and ${rangeOf(filter)}`;
+  const named = inRanges(filter, (names) => fragment`select l.* from lease l where ${names}`);
   const wanted = othersOf(filter);
   const rare = await rareNames(sql, face, filter);
   const isFew = filter.leaseId !== undefined || filter.droneId !== undefined;
   if (rare !== undefined || filter.contains === undefined || isFew) {
-    return boundedCount(sql, fragment`${rare ?? fragment`lease l`} where ${range} and ${wanted}`);
+    return boundedCount(sql, fragment`${rare ?? named} where ${range} and ${wanted}`);
   }
   const [row] = await sql.$queryRaw<{ count: number; isWhole: boolean }[]>`
     select count(*) filter (where ${wanted})::int as count, count(*) <= ${FAR_ROWS_MAX} as "isWhole"
-    from (select l.* from lease l where ${range} limit ${FAR_ROWS_MAX + 1}) l`;
+    from (select l.* from ${named} where ${range} limit ${FAR_ROWS_MAX + 1}) l`;
   return { count: row?.count ?? 0, isExact: row?.isWhole === true };
 }
 

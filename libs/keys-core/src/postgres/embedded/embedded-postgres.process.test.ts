@@ -57,7 +57,7 @@ test('H-restart-count: PostgreSQL that is killed once an hour is started again e
   for (let deaths = 0; deaths < 6; deaths += 1) {
     const { pid } = database;
     process.kill(pid, 'SIGKILL');
-    await waitUntil(() => database.pid !== pid || gaveUp.length > 0, { timeoutMs: 20_000 });
+    await waitUntil(() => database.pid !== pid || gaveUp.length > 0);
   }
 
   expect(gaveUp).toEqual([]);
@@ -85,18 +85,17 @@ test('the port stays the same from start to start; when another program has it, 
   expect(fourth).toMatchObject({ port: third.port, lostPort: undefined });
 });
 
-test.each(['', 'x', '0', '65536', '-1'])(
-  'a file without a port, but with %j, does not matter',
-  async (kept) => {
-    const options = await setUp();
-    await mkdir(options.dataDir, { mode: 0o700 });
+test('a file without a port does not matter, whatever is in it', async () => {
+  const options = await setUp();
+  await mkdir(options.dataDir, { mode: 0o700 });
+  for (const kept of ['', 'x', '0', '65536', '-1']) {
     await writeFile(join(options.dataDir, 'port'), kept);
     const database = await supervisePostgres(options);
-    onTestFinished(() => database.stop());
+    await database.stop();
 
-    expect(database).toMatchObject({ lostPort: undefined });
-  },
-);
+    expect(database, kept).toMatchObject({ lostPort: undefined });
+  }
+});
 
 test('a stop while PostgreSQL is being restarted leaves no PostgreSQL process', async () => {
   const { restarted, ...options } = await setUp();

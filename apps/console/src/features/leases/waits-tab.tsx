@@ -1,7 +1,7 @@
 import { Button } from '@mantine/core';
 import { type ReactNode, useState } from 'react';
-import { type Face, FACES, resourceText } from '@leasehold/keys-core';
-import type { ContentionView } from '@leasehold/keys-core/leases';
+import { type Face, FACES, type Resource, resourceText } from '@leasehold/keys-core';
+import type { ContentionHolder, ContentionView } from '@leasehold/keys-core/leases';
 import { choiceParam, textParam, useQueryStates } from '~/lib/address.ts';
 import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts';
 import { absolute, count, countText, duration } from '~/lib/format.ts';
@@ -21,6 +21,7 @@ import { useHeldRows } from '~/ui/table/held-rows.ts';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
+import { FrozenMark } from './freezes.tsx';
 import classes from './leases.module.css';
 import tableClasses from '~/ui/table/data-table.module.css';
 
@@ -34,8 +35,8 @@ const PAGE_ROWS = 200;
 /** Waiters come and go without events. */
 const EVERY_MS = 1_500;
 
-/** Who waits for whom, the longest wait first. */
-export function ContentionTab() {
+/** Who waits for whom, the longest wait first, and what those who make others wait are waiting for. */
+export function WaitsTab() {
   const state = useListState({ fields: ['namespace'], sorts: ['since'] });
   const filter = useDatacenterFilter();
   const [{ type: face }, setAddress] = useQueryStates({
@@ -110,7 +111,7 @@ function Lines({
     <StaleScope read={read}>
       <UnreachableNotice unreachable={read.data?.unreachable} />
       <Changes count={held.changeCount} onShow={held.showAll} />
-      <ContentionTable {...table} empty={<NobodyWaits namespace={namespace} />} />
+      <WaitsTable {...table} empty={<NobodyWaits namespace={namespace} />} />
       <TableFooter
         read={read}
         label="waiters"
@@ -145,7 +146,7 @@ function NobodyWaits({ namespace }: { readonly namespace: string }) {
 const COLUMN_COUNT = 3;
 
 /** Lines one below the other: what is waited for and who has it, then who waits, in order. */
-function ContentionTable({
+function WaitsTable({
   lines,
   asOf,
   isLoading,
@@ -187,7 +188,9 @@ function ContentionTable({
             <LoadingRows columnCount={COLUMN_COUNT} />
           </tbody>
         ) : (
-          lines.map((line) => <LineRows key={line.id} line={line} asOf={asOf ?? ''} />)
+          lines.map((line) => (
+            <LineRows key={line.id} line={line} lines={lines} asOf={asOf ?? ''} />
+          ))
         )}
       </table>
       {!isLoading && lines.length === 0 ? empty : null}
@@ -195,25 +198,32 @@ function ContentionTable({
   );
 }
 
-function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
+function LineRows({
+  line,
+  lines,
+  asOf,
+}: {
+  readonly line: Line;
+  readonly lines: readonly Line[];
+  readonly asOf: string;
+}) {
   return (
     <tbody>
       <tr className={classes['resource']}>
         <th scope="rowgroup" colSpan={COLUMN_COUNT}>
           <span className={classes['what']}>
-            {line.face === 'lease' ? null : (
-              <span className={classes['face']}>{FACE_WORDS[line.face][0]}</span>
-            )}
-            <Link href={routeOf(line.face, line)}>
-              <VisibleText>{resourceText(line)}</VisibleText>
-            </Link>
-            <Holder line={line} asOf={asOf} />
+            <LineLink line={line} />
+            <Holders line={line} asOf={asOf} />
             <span className={classes['count']}>
               {line.before === 0
                 ? `${count(line.waiters.length)} waiting`
                 : `${count(line.waiters.length)} waiting here, ${count(line.before)} before them`}
             </span>
           </span>
+          <Chain line={line} lines={lines} asOf={asOf} />
+          {line.face === 'environment' && line.holders.length === 0 ? (
+            <FrozenMark environment={line} />
+          ) : null}
         </th>
       </tr>
       {line.waiters.map((waiter) => (
@@ -221,6 +231,7 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
           <td className={classes['place']}>{waiter.place}</td>
           <td>
             <HolderLink face={line.face} name={waiter.waiter} />
+            <Wish of={waiter} />
           </td>
           <td data-align="end">
             <Waited since={waiter.since} asOf={asOf} />
@@ -229,6 +240,82 @@ function LineRows({ line, asOf }: { readonly line: Line; readonly asOf: string }
       ))}
     </tbody>
   );
+}
+
+/** What is waited for, with a word before what is no lease. */
+function LineLink({ line }: { readonly line: Resource & { readonly datacenter: string } }) {
+  return (
+    <span>
+      {line.face === 'lease' ? null : (
+        <span className={classes['face']}>{FACE_WORDS[line.face][0]} </span>
+      )}
+      <Link href={routeOf(line.face, line)}>
+        <VisibleText>{resourceText(line)}</VisibleText>
+      </Link>
+    </span>
+  );
+}
+
+const WISHES = { permit: 'a permit', shared: 'to share it', exclusive: 'it alone' } as const;
+
+/** How a waiter wants it; '' where nobody can have it but alone. */
+function modeText({ mode, holders }: ContentionView): string {
+  if (mode !== null) return `wants ${WISHES[mode]}`;
+  return holders.some((holder) => holder.mode === 'shared') ? `wants ${WISHES.exclusive}` : '';
+}
+
+/** How a waiter wants it, for which action, and with which others. */
+function Wish({ of }: { readonly of: ContentionView }) {
+  const { action, together } = of;
+  const wants = [
+    modeText(of),
+    action === null ? '' : `for ${action}`,
+    together === null ? '' : togetherText(together),
+  ].filter((text) => text !== '');
+  if (wants.length === 0) return null;
+  return (
+    <span className={classes['wish']}>
+      <VisibleText>{wants.join(', ')}</VisibleText>
+    </span>
+  );
+}
+
+function togetherText({
+  count: others,
+  others: named,
+}: NonNullable<ContentionView['together']>): string {
+  const more = others - named.length;
+  const names = named.map(resourceText).join(', ');
+  return `only together with ${names}${more > 0 ? ` and ${count(more)} more` : ''}`;
+}
+
+/** Those whose end would help the line, if they wait themselves: for what, and who has that, as far as it is known. */
+function Chain({
+  line,
+  lines,
+  asOf,
+}: {
+  readonly line: Line;
+  readonly lines: readonly Line[];
+  readonly asOf: string;
+}) {
+  return chainsOf(line, lines).map((hops) => (
+    <span key={hops[0]?.who} className={classes['chain']} role="note">
+      {hops.map(({ who, wants, since, isCircle }, index) => (
+        <span key={`${wants.namespace}/${wants.name}`}>
+          {index === 0 ? '↳ ' : ', which is held by '}
+          <Mono>{who}</Mono>
+          {index === 0 ? ' waits itself for ' : ', who waits for '}
+          <LineLink line={{ ...wants, datacenter: line.datacenter }} />
+          {` for `}
+          <Waited since={since} asOf={asOf} />
+          {isCircle ? (
+            <strong className={classes['circle']}> They wait for each other.</strong>
+          ) : null}
+        </span>
+      ))}
+    </span>
+  ));
 }
 
 /** To what somebody holds already. Who waits for a key gets it for a drone, and holds nothing by itself. */
@@ -246,28 +333,48 @@ function HolderLink({ face, name }: { readonly face: Face; readonly name: string
   );
 }
 
-function Holder({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
-  if (line.holder === null) {
-    return <span className={classes['nobody']}>held by nobody now</span>;
+/** Who has it, for how long; of many the first ones, and how many there are. */
+function Holders({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
+  const { holders, holderCount, face, datacenter, permits } = line;
+  const limit = permits === null ? null : permitsText(holderCount, permits);
+  if (holders.length === 0) {
+    return (
+      <span className={classes['nobody']}>
+        held by nobody now{limit === null ? '' : `, ${limit}`}
+      </span>
+    );
   }
+  const more = holderCount - holders.length;
   return (
     <span className={classes['group-holder']}>
-      held by{' '}
-      {line.face === 'key' ? (
-        <Link href={routes.drone(line.holder, line.datacenter)} className="mono">
-          {line.holder}
-        </Link>
-      ) : (
-        <HolderLink face={line.face} name={line.holder} />
-      )}
-      {line.heldSince === null ? null : (
-        <>
-          {' '}
-          for <Waited since={line.heldSince} asOf={asOf} />
-        </>
-      )}
+      {holders[0]?.mode === 'shared' ? 'shared by ' : 'held by '}
+      {holders.map(({ holder, since }, index) => (
+        <span key={`${holder} ${since}`}>
+          {index === 0 ? '' : ', '}
+          {face === 'key' ? (
+            <Link href={routes.drone(holder, datacenter)} className="mono">
+              {holder}
+            </Link>
+          ) : (
+            <HolderLink face={face} name={holder} />
+          )}
+          {' for '}
+          <Waited since={since} asOf={asOf} />
+        </span>
+      ))}
+      {more > 0 ? ` and ${count(more)} more` : ''}
+      {limit === null ? '' : `, ${limit}`}
     </span>
   );
+}
+
+/** `2 of 3 permits`, and what all keys have together. */
+function permitsText(
+  held: number,
+  { perKey, total }: NonNullable<ContentionView['permits']>,
+): string {
+  const ofKey = `${count(held)} of ${countText(perKey, 'permit')}`;
+  return total === null ? ofKey : `${ofKey}, ${count(total)} for all keys together`;
 }
 
 /** How long something has lasted, updated every second; the exact start on hover and focus. */
@@ -283,15 +390,11 @@ function Waited({ since, asOf }: { readonly since: string; readonly asOf: string
 }
 
 /** A resource with the callers that wait for it. */
-interface Line {
+interface Line extends Pick<
+  ContentionView,
+  'face' | 'namespace' | 'name' | 'datacenter' | 'holders' | 'holderCount' | 'permits'
+> {
   readonly id: string;
-  readonly face: Face;
-  readonly namespace: string;
-  readonly name: string;
-  readonly datacenter: string;
-  /** Null when nobody holds it at this moment. */
-  readonly holder: string | null;
-  readonly heldSince: string | null;
   /** In the order of their places. */
   readonly waiters: readonly ContentionView[];
   /** How many waiters come before the first that this page shows. */
@@ -302,7 +405,7 @@ interface Line {
 export function linesOf(items: readonly ContentionView[]): Line[] {
   const byId = new Map<string, ContentionView[]>();
   for (const item of items) {
-    const id = [item.datacenter, item.face, item.namespace, item.name].join('\n');
+    const id = lineId(item, item.datacenter);
     const others = byId.get(id);
     if (others === undefined) byId.set(id, [item]);
     else others.push(item);
@@ -310,8 +413,53 @@ export function linesOf(items: readonly ContentionView[]): Line[] {
   return [...byId.entries()].flatMap(([id, waiters]) => {
     const [first] = waiters;
     if (first === undefined) return [];
-    const { face, namespace, name, datacenter, holder, heldSince } = first;
+    const { face, namespace, name, datacenter, holders, holderCount, permits } = first;
     const before = first.place - 1;
-    return [{ id, face, namespace, name, datacenter, holder, heldSince, waiters, before }];
+    const of = { id, face, namespace, name, datacenter };
+    return [{ ...of, holders, holderCount, permits, waiters, before }];
   });
+}
+
+function lineId({ face, namespace, name }: Resource, datacenter: string): string {
+  return [datacenter, face, namespace, name].join('\n');
+}
+
+/** One step from a line to the next: its holder waits for something itself. */
+interface Hop {
+  readonly who: string;
+  readonly wants: Resource;
+  readonly since: string;
+  /** Whether this is what the chain began with, or has been at before. */
+  readonly isCircle: boolean;
+}
+
+/** A chain of more than this many steps is cut. */
+const HOPS_MAX = 8;
+
+/**
+ * For each holder of a line that waits itself: what it waits for, what the first holder of that waits for, and so on,
+ * as far as the lines of this page tell.
+ */
+export function chainsOf(line: Line, lines: readonly Line[]): Hop[][] {
+  const byId = new Map(lines.map((one) => [one.id, one]));
+  return line.holders.filter(isWaiting).map((first) => {
+    const seen = new Set([line.id]);
+    const hops: Hop[] = [];
+    let holder: ContentionHolder | undefined = first;
+    while (holder !== undefined && isWaiting(holder) && hops.length < HOPS_MAX) {
+      const { since, ...wants } = holder.waitsFor;
+      const id = lineId(wants, line.datacenter);
+      const isCircle = seen.has(id);
+      hops.push({ who: holder.holder, wants, since, isCircle });
+      seen.add(id);
+      holder = isCircle ? undefined : byId.get(id)?.holders.find(isWaiting);
+    }
+    return hops;
+  });
+}
+
+function isWaiting(
+  holder: ContentionHolder,
+): holder is ContentionHolder & { waitsFor: NonNullable<ContentionHolder['waitsFor']> } {
+  return holder.waitsFor !== null;
 }

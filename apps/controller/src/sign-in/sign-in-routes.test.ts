@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isOwnPath, landingOf } from './oidc-routes.ts';
+import { isOwnPath, landingOf } from './sign-in-routes.ts';
 
 const MAIN = 'https://console.example';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createExportText, textOf, type ExportText } from './export-lists.ts';
+import { createExportText, textOf, type ExportText } from './export-routes.ts';
 
 async function* pagesOf(
   ...pages: readonly object[][]

@@ -1,0 +1,137 @@
+import { randomUUID } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
+import {
+  acquire,
+  acquired,
+  codeOf,
+  inLine,
+  lineOf,
+  openLeases,
+  released,
+  SERVICE,
+} from '../testing/lease-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
+import {
+  acquireAll,
+  allOf,
+  inLines,
+  NAMESPACE,
+  one,
+  permit,
+  releasedAll,
+  shared,
+} from '../testing/together-fixture.ts';
+
+describe('an acquire of several leases, of which others may hold some too', () => {
+  test('has each lease in its mode: a permit, a share and one alone, all or none', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 2, total: 3 }, 'exports');
+    const wanted = [permit('exports', 'x'), shared('b'), 'a'];
+
+    const first = await allOf(acquireAll(at, wanted));
+    const beside = await acquireAll(at, [permit('exports', 'x'), shared('b')]);
+    const full = await acquireAll(at, [shared('b'), permit('exports', 'x')]);
+    await releasedAll(at, first);
+    const afterwards = await acquireAll(at, [permit('exports', 'x'), shared('b'), 'a']);
+
+    expect(beside.outcome).toBe('granted');
+    expect(full).toMatchObject({
+      outcome: 'held',
+      namespace: ['exports'],
+      key: 'x',
+      pool: { used: 2, permits: 2 },
+    });
+    expect(afterwards.outcome).toBe('granted');
+  });
+
+  test('takes nothing of the other leases if one of them is held, and says which', async () => {
+    const at = await openLeases();
+    await one(at, 'a', { holder: 'bob' });
+
+    const refused = await acquireAll(at, [shared('b'), 'a']);
+    const writer = await acquire(at, { namespace: NAMESPACE, name: 'b' });
+
+    expect(refused).toMatchObject({ outcome: 'held', key: 'a', by: 'bob' });
+    expect(writer.outcome).toBe('granted');
+  });
+
+  test('without a mode it takes permits, and shared leases alone', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 2 }, 'exports');
+    await released(at, await one(at, 'b', { mode: 'shared' }));
+    const export1 = { namespace: 'exports', name: '1' };
+
+    await allOf(acquireAll(at, [export1, 'b']));
+    const sharing = await acquire(at, { namespace: NAMESPACE, name: 'b', mode: 'shared' });
+    const second = await acquire(at, { ...export1, mode: 'permit' });
+    const third = await acquire(at, { ...export1, mode: 'permit' });
+
+    expect([sharing.outcome, second.outcome, third.outcome]).toEqual(['held', 'granted', 'held']);
+  });
+
+  test('waits in the lines of pools with others, and is granted in its turn', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 1 }, 'exports');
+    const x = { namespace: 'exports', name: 'x' };
+    const held = await acquired(at, { ...x, mode: 'permit', holder: 'bob' });
+    const reader = await one(at, 'b', { mode: 'shared', holder: 'reader' });
+    const waiting = await inLines(at, [permit('exports', 'x'), 'b'], { holder: 'alice' });
+    const next = await inLine(at, 'next', { ...x, mode: 'permit' });
+
+    await released(at, held);
+    const late = await acquire(at, { namespace: NAMESPACE, name: 'b', mode: 'shared' });
+    await released(at, reader);
+    const leases = await allOf(waiting.answer);
+    await releasedAll(at, leases);
+
+    expect(late.outcome).toBe('held');
+    expect((await next.answer).outcome).toBe('granted');
+    expect([await lineOf(at, 'x'), await lineOf(at, 'b')]).toEqual([[], []]);
+  });
+
+  test('goes on waiting when the holder of a lease begins to share it', async () => {
+    const at = await openLeases();
+    const lease = await one(at, 'b', { holder: 'bob' });
+    const waiting = await inLines(at, ['a', 'b'], { holder: 'alice' });
+
+    await at.service.downgrade(lease, SERVICE);
+    const reader = await acquire(at, { namespace: NAMESPACE, name: 'b', mode: 'shared' });
+    await released(at, lease);
+
+    expect(reader.outcome).toBe('held');
+    await expect(waiting.answer).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('that is repeated gets the same leases of pools, and after it was cancelled none', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 3 }, 'exports');
+    const idempotencyKey = randomUUID();
+    const wanted = [permit('exports', 'x'), 'a', shared('b')];
+
+    const first = await allOf(acquireAll(at, wanted, { idempotencyKey }));
+    const again = await allOf(acquireAll(at, wanted, { idempotencyKey }));
+    const cancelled = await at.service.cancel({ idempotencyKey }, SERVICE);
+    const other = await codeOf(
+      acquireAll(at, [permit('exports', 'x'), 'a', 'b'], { idempotencyKey }),
+    );
+
+    expect(again.map(({ leaseId }) => leaseId)).toEqual(first.map(({ leaseId }) => leaseId));
+    expect(again.map(({ key }) => key)).toEqual(['x', 'a', 'b']);
+    expect(cancelled).toBe('released');
+    expect(other).toBe('request.idempotency_reused');
+    expect((await acquireAll(at, ['a', 'b'])).outcome).toBe('granted');
+  });
+
+  test('in a mode that one of the leases does not have is refused with its place, and takes nothing', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 2 }, 'exports');
+
+    const asked = acquireAll(at, ['a', { namespace: 'exports', name: 'x', mode: 'shared' }]);
+
+    await expect(asked).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'scopes[1].mode' },
+    });
+    expect((await acquire(at, { namespace: NAMESPACE, name: 'a' })).outcome).toBe('granted');
+  });
+});
