@@ -333,6 +333,13 @@ const QUEUE = [
     replace: 'undefined as string | undefined',
   },
   {
+    name: 'superseded-comes-back-later',
+    breaks: 'a request whose place has lapsed never comes after the one that has superseded it',
+    file: `${CORE}/grants/sql/line.ts`,
+    find: "when 'environment' then interval '24 hours'",
+    replace: "when 'environment' then interval '10 seconds'",
+  },
+  {
     name: 'together-is-an-order',
     breaks: 'leases that are granted together are not taken in an order',
     file: `${CORE}/leases/why.ts`,
@@ -531,9 +538,9 @@ const ACCESS = [
     name: 'revoke-beyond-its-namespaces',
     breaks: 'an operator that is limited to namespaces revokes nothing outside of them',
     file: `${CORE}/grants/sql/revoke.ts`,
-    find: 'a.mode, a.abandon, a.actor, a.reason\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)',
+    find: 'a.mode, a.abandon, a.actor, a.reason, a.detail\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)',
     replace:
-      'a.mode, a.abandon, a.actor, a.reason\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face}',
+      'a.mode, a.abandon, a.actor, a.reason, a.detail\n      from asked a\n      join lease l on l.lease_id = a.lease_id\n      where l.face = ${face}',
   },
   {
     name: 'holder-beyond-its-namespaces',

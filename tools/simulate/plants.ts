@@ -29,10 +29,18 @@ export const PLANTS = {
     where: 'drones',
     text: 'the warden believes that a backend is gone when it has sent the kill',
   },
+  'one-permit-too-many': { where: 'lines', text: 'one more holds a key than there are permits' },
+  'reader-beside-writer': { where: 'lines', text: 'a lease that one holds alone is shared' },
+  'half-of-all': { where: 'lines', text: 'of several leases those that are free are granted' },
+  'superseded-still-runs': {
+    where: 'lines',
+    text: 'what a newer request supersedes is renewed further on',
+  },
+  'frozen-yet-granted': { where: 'lines', text: 'a frozen environment is granted' },
 } as const satisfies Record<string, Plant>;
 
 interface Plant {
-  readonly where: 'holders' | 'drones';
+  readonly where: 'holders' | 'drones' | 'lines';
   readonly text: string;
 }
 

@@ -3,11 +3,12 @@ import { useVirtualTimers } from './engine/timers.ts';
 import { Violation, World } from './engine/world.ts';
 import { DRONES } from './drones/drones.ts';
 import { HOLDERS } from './holders/holders.ts';
+import { LINES } from './lines/lines.ts';
 import { PLANTS, type PlantName } from './plants.ts';
 import type { Scenario, Step } from './scenario.ts';
 
 /** Schedules take turns. Holders have two, because they are quick and their rules are under all others. */
-export const SCENARIOS: readonly Scenario[] = [HOLDERS, DRONES, HOLDERS];
+export const SCENARIOS: readonly Scenario[] = [HOLDERS, DRONES, LINES, HOLDERS];
 
 /** Names one schedule: the same one gives the same run. */
 export interface ScheduleId {

@@ -7,6 +7,7 @@ import { waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { CliStage } from './testing/cli-controller.ts';
 import type { Started } from './testing/command-line.ts';
+import { raceDeployments } from './testing/deployment-races.ts';
 
 let cli: CliStage;
 let folder: string;
@@ -122,6 +123,44 @@ test('env run --supersede-running stops what runs with SIGTERM, and begins when 
   expect(items[0]?.detail).toMatchObject({ name: pipeline.name, holder: 'ci-2', waiting: [] });
 });
 
+test('env run --order newest comes before those that wait longer', async () => {
+  const pipeline = aPipeline();
+  const first = pipeline.deploy('1');
+  await written(pipeline, 'begin 1');
+  const old = pipeline.deploy('2', '--wait', '10m');
+  await inLine(pipeline, 'ci-2');
+  const newest = pipeline.deploy('3', '--wait', '10m', '--order', 'newest');
+  await inLine(pipeline, 'ci-3', 'ci-2');
+  await finish(pipeline, '1');
+  await written(pipeline, 'begin 3');
+  await finish(pipeline, '3');
+  await written(pipeline, 'begin 2');
+  await finish(pipeline, '2');
+
+  const ended = await Promise.all([first.ended, newest.ended, old.ended]);
+  expect(ended.map(({ exitCode }) => exitCode)).toEqual([0, 0, 0]);
+  const refused = await pipeline.deploy('4', '--order', 'youngest').ended;
+  expect(refused.exitCode).toBe(2);
+  expect(refused.stderr).toContain('oldest, newest');
+});
+
+test('env run --override passes a freeze with its reason, which the audit keeps', async () => {
+  const pipeline = aPipeline();
+  const add = ['env', 'freeze', 'add', pipeline.environment, '--until', '1h', '--reason', 'audit'];
+  await cli.answer(...add);
+  const overriding = pipeline.deploy('1', '--override', 'the login is down');
+  await written(pipeline, 'begin 1');
+  await finish(pipeline, '1');
+
+  expect((await overriding.ended).exitCode).toBe(0);
+  const [granted] = await cli.query<{ reason: string }>(
+    `select detail -> 'override' ->> 'reason' as reason from leasehold.lease_event
+     where name = $1 and kind = 'granted'`,
+    [pipeline.name],
+  );
+  expect(granted).toEqual({ reason: 'the login is down' });
+});
+
 test('env run keeps its place in line while its controller starts again', async () => {
   const pipeline = aPipeline();
   const first = pipeline.deploy('1', '--ttl', '2m');
@@ -163,3 +202,11 @@ test('env run waits for the end of a freeze that is shorter than --wait, and is 
   });
   expect((await waiting.ended).exitCode).toBe(0);
 });
+
+test('deployments under env run that are killed, frozen and cut off as they are superseded are at no time two at work', async () => {
+  const races = await raceDeployments(cli, { environments: 3, rounds: 3 });
+
+  expect(races).toMatchObject({ overlaps: [], staleWrites: [] });
+  expect(races.supersededCount).toBeGreaterThan(0);
+  expect(races.writesCount).toBeGreaterThan(0);
+}, 120_000);

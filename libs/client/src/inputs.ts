@@ -188,9 +188,6 @@ const ttlMs: Check = rule((value) =>
 /** In line for a lease or an environment, by call after call. */
 const waitMs: Check = whole(0, LIMITS.waitMsInLineMax);
 
-/** In line for several leases, by one call. */
-const waitForAllMs: Check = whole(0, LIMITS.waitMsMax);
-
 const namespaceSegments: Check = rule((value) => {
   if (!Array.isArray(value)) return 'must be a list of strings';
   try {
@@ -244,7 +241,7 @@ const environment = fields({
 const acquiringAll = fields({
   ...attempt,
   ttlMs: optional(ttlMs),
-  waitMs: optional(waitForAllMs),
+  waitMs: optional(waitMs),
 });
 
 const scope = fields({

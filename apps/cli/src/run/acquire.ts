@@ -69,11 +69,9 @@ export async function acquire(
 ): Promise<Acquired> {
   const { nowMs } = acquiring;
   const endsAtMs = nowMs() + request.waitMs;
-  // A longer wait takes a place in line again.
-  const waitMsMax = request.scopes.length > 1 ? LIMITS.waitMsMax : LIMITS.waitMsInLineMax;
   let wanted = request;
   for (;;) {
-    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), waitMsMax);
+    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsInLineMax);
     try {
       return await acquireWithin(leasehold, wanted, acquiring, Math.floor(waitMs));
     } catch (error) {

@@ -25,8 +25,7 @@ const HELP = `
 
 Several leases, 64 at most, are held together or not at all; \`--\` is needed then. CMD finds them in LEASEHOLD_LEASES:
 a JSON list with the namespace, the key, the leaseId and the fencingToken of each, in the order of the scopes. When one
-is lost, CMD is stopped as for a single one. With a --wait beyond two minutes they go to the end of the lines every two
-minutes. The rest of this help says "the lease" for all of them.
+is lost, CMD is stopped as for a single one. The rest of this help says "the lease" for all of them.
 
 With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
 is held by one of the permits of its namespace (\`leases permits\`). Both are for all scopes.

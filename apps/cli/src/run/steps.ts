@@ -21,8 +21,7 @@ const ACQUIRE_HELP = `
   leasehold leases release "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
 
 Several scopes, 64 at most, are acquired together or not at all. Each lease has an id and a token of its own, and is
-renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them. With a --wait beyond two minutes
-they go to the end of the lines every two minutes.
+renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them.
 
 With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
 is held by one of the permits of its namespace (\`leases permits\`). Both are for all scopes.

@@ -101,6 +101,60 @@ describe('a lease of another datacenter', () => {
   });
 });
 
+describe('several leases of another datacenter', () => {
+  test('are acquired together through this one, or none of them is', async () => {
+    const on = world.of('dc1');
+    const secret = await secretOf('dc1', 'client');
+    const there = { datacenter: 'dc2' };
+    const held = await acquireLease(on, secret, there);
+    const { namespace } = held;
+    const free = randomUUID();
+    const rest = { holder: 'bob', ttlMs: 30_000, localTimeMs: 1_000_000, ...there };
+    const scopes = [
+      { namespace, key: free },
+      { namespace, key: held.key },
+    ];
+    const all = (change: object) =>
+      mutate(on, 'leases.acquireAll', { secret, input: { ...rest, scopes, ...change } });
+
+    const refused = await all({ idempotencyKey: randomUUID() });
+    const waiting = all({ idempotencyKey: randomUUID(), waitMs: 600_000, callMs: 20_000 });
+    await mutate(on, 'leases.release', { secret, input: { ...refOf(held), ...there } });
+    const granted = await waiting;
+
+    expect(refused).toMatchObject({ outcome: 'held', key: held.key });
+    expect(granted).toMatchObject({
+      outcome: 'granted',
+      leases: [{ key: free }, { key: held.key }],
+    });
+    const seen = { namespace, key: free };
+    expect(await query(on, 'leases.get', { secret, input: { ...seen, ...there } })).toMatchObject({
+      holder: 'bob',
+      datacenter: 'dc2',
+    });
+    expect(await query(on, 'leases.get', { secret, input: seen })).toBeNull();
+  });
+
+  test('of a limited token are limited there, whichever of them it may not hold', async () => {
+    const { key, namespace, ...rest } = wanted({ datacenter: 'dc2' }) as {
+      key: string;
+      namespace: string[];
+    };
+    const scopes = [
+      { namespace: ['team'], key },
+      { namespace, key },
+    ];
+
+    expect(
+      await asPeer('peer.carryOut', {
+        procedure: 'leases.acquireAll',
+        input: { ...rest, datacenter: undefined, scopes },
+        caller: caller({ namespaces: ['team'] }),
+      }),
+    ).toBe('auth.forbidden');
+  });
+});
+
 describe('an act in another datacenter', () => {
   test('is audited there with who acted, in which role, and from where', async () => {
     const lease = await acquireLease(world.of('dc1'), await secretOf('dc1', 'client'), {

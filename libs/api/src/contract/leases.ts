@@ -104,12 +104,11 @@ export const acquireAllInputSchema = acquireItemSchema
         if (place === undefined) return;
         ctx.addIssue({ code: 'custom', path: [place], message: 'must not be in the list twice' });
       }),
-    waitMs: z.number().int().min(0).max(LIMITS.waitMsMax).default(0),
-    /** The caller renews the grants before it uses them: until then they are short ones. */
-    confirms: z.boolean().default(false),
+    ...waitingFields,
     localTimeMs: localTimeMsSchema,
     ...toldFields,
-  });
+  })
+  .superRefine(assertResumable);
 
 /** How a failed piece of work describes its failure; it may have line breaks. */
 const detailSchema = textSchema({ bytesMax: LIMITS.reasonBytesMax, isControlAllowed: true });

@@ -102,7 +102,7 @@ const holding = {
           const answer = await at(ctx, input, ({ witness, ...wanted }) =>
             acquiring(ctx, witness, () => acquireAll(ctx, wanted)),
           );
-          if (answer.outcome === 'held') {
+          if (answer.outcome !== 'granted') {
             scope = { namespace: answer.namespace.join('.'), key: answer.key };
           }
           return answer;

@@ -9,6 +9,20 @@ import { createAcquireAll } from './acquire-all.ts';
 import type { LeaseWire, TogetherWire } from './lease-wire.ts';
 
 const NAMESPACE = ['user', 'update'];
+const WAITING: AcquireAllAnswer = {
+  outcome: 'waiting',
+  by: 'bob',
+  since: '2030-01-01T00:00:00.000Z',
+  remainingMs: 1_000,
+  waitedMs: 20_000,
+  comment: null,
+  action: null,
+  waiters: 1,
+  place: 1,
+  frozen: null,
+  namespace: NAMESPACE,
+  key: 'a',
+};
 const SCOPES = ['a', 'b'].map((key) => ({ namespace: NAMESPACE, key }));
 
 /** Each lease is granted by itself there, with a key of its own: the wire has no locks of others. */
@@ -26,8 +40,8 @@ function togetherOver(wire: SimulatedWire): LeaseWire & TogetherWire {
       for (const [place, scope] of scopes.entries()) {
         const idempotencyKey = keyOf(request.idempotencyKey, place);
         const answer = await acquire({ ...request, ...scope, idempotencyKey }, waitMs, ending);
-        if (answer.outcome === 'held') return { ...answer, ...scope };
-        if (answer.outcome === 'granted') leases.push(answer.lease);
+        if (answer.outcome !== 'granted') return { ...answer, ...scope };
+        leases.push(answer.lease);
       }
       return { outcome: 'granted', leases, waitedMs: 0 };
     },
@@ -128,15 +142,21 @@ test('several leases are released if their caller gives up while they are confir
   expect([wire.holderOf('a'), wire.holderOf('b')]).toEqual([undefined, undefined]);
 });
 
-test('a wait for several leases that is longer than one call takes is refused, with what is allowed', async () => {
-  const { wire, acquireAll } = setUpTogether();
+test('a wait for several leases that is longer than one call takes goes on by the same request', async () => {
+  const { clock, wire, together, acquireAll } = setUpTogether();
+  wire.isWaitedFor = false;
+  const asked: { readonly key: string; readonly callMs: number | undefined }[] = [];
+  const ask = together.acquireAll.bind(together);
+  together.acquireAll = async (request, scopes, how) => {
+    asked.push({ key: request.idempotencyKey, callMs: how.callMs });
+    if (asked.length > 2) return ask(request, scopes, how);
+    await clock.advance(20_000);
+    return WAITING;
+  };
 
-  const failure = await failureOf(acquireAll(SCOPES, { waitMs: 120_001 }));
+  const { grants } = await acquireAll(SCOPES, { waitMs: 600_000 });
 
-  expect(failure).toMatchObject({
-    code: 'request.invalid',
-    message: expect.stringContaining('waitMs must be a whole number from 0 to 120000') as string,
-    details: { field: 'waitMs' },
-  });
-  expect(wire.acquires).toEqual([]);
+  expect(grants).toHaveLength(2);
+  expect(new Set(asked.map(({ key }) => key)).size).toBe(1);
+  expect(asked.map(({ callMs }) => callMs)).toEqual([20_000, 20_000, 20_000]);
 });

@@ -12,7 +12,6 @@ import { assertAcquireAll, plainMetadata } from '../inputs.ts';
 import { linkSignals, onAbort, type Ending } from '../signals.ts';
 import { LeaseholdCallError, OutcomeUnknownError } from '../transport/errors.ts';
 import {
-  heldByOf,
   requestOf,
   waitInLine,
   type AcquireIntent,
@@ -24,6 +23,7 @@ import { HeldTogether, type LeasesTogether } from './held-together.ts';
 import type { AcquireOptions } from './lease-definition.ts';
 import type { AcquireRequest, LeaseWire, TogetherWire } from './lease-wire.ts';
 import {
+  heldByOf,
   LeaseHeldError,
   LeaseSelfDeadlockError,
   LeaseWaitTimeoutError,
@@ -36,7 +36,7 @@ export interface LeaseName extends Pick<AcquireOptions, 'mode'> {
   readonly key: string;
 }
 
-/** How several leases are acquired: as one lease is, with the same for all. `waitMs` is two minutes at most. */
+/** How several leases are acquired: as one lease is, with the same for all. */
 export type AcquireAllOptions = Omit<AcquireOptions, 'mode'>;
 
 /** @see `Leasehold.acquireAll` */
@@ -132,16 +132,20 @@ class Taking {
   #attemptWire(): LeaseWire {
     return {
       ...this.#wire,
-      acquire: (request, waitMs, ending) => this.#ask(request, waitMs, ending),
+      acquire: (request, waitMs, ending, callMs) => this.#ask(request, { waitMs, callMs, ending }),
       heartbeat: (_first, ending, datacenter) => this.#renewAll(ending, datacenter),
     };
   }
 
-  async #ask(request: AcquireRequest, waitMs: number, ending: Ending): Promise<AcquireAnswer> {
+  async #ask(
+    request: AcquireRequest,
+    how: Parameters<TogetherWire['acquireAll']>[2],
+  ): Promise<AcquireAnswer> {
     const { scopes } = this.#wanted;
-    const answer = await this.#wire.acquireAll(request, scopes, { waitMs, ending });
+    const answer = await this.#wire.acquireAll(request, scopes, how);
     // It came too late: what a later try was answered counts.
-    if (ending.aborted) throw new OutcomeUnknownError();
+    if (how.ending.aborted) throw new OutcomeUnknownError();
+    if (answer.outcome === 'waiting') return answer;
     if (answer.outcome === 'held') {
       this.#refused = answer;
       return answer;

@@ -28,6 +28,7 @@ import { HeldLease, scopeIdOf } from './held-lease.ts';
 import type { Holdings } from './holdings.ts';
 import type { AcquireRequest, LeaseWire } from './lease-wire.ts';
 import {
+  heldByOf,
   LeaseHeldError,
   LeaseSelfDeadlockError,
   LeaseWaitTimeoutError,
@@ -345,28 +346,6 @@ function heldByIn(_intent: AcquireIntent, answer: HeldAnswer): HeldBy {
   return heldByOf(answer);
 }
 
-export function heldByOf({
-  by,
-  since,
-  remainingMs,
-  waitedMs,
-  comment,
-  action,
-  waiters,
-  pool,
-}: Omit<HeldAnswer, 'outcome'>): HeldBy {
-  return {
-    by,
-    since,
-    remainingMs,
-    waitedMs,
-    comment,
-    action,
-    waiters,
-    ...(pool === undefined ? {} : { pool }),
-  };
-}
-
 // How a grant is requested: one attempt has one idempotency key, and is sent again with it when its
 // answer was lost, so that it is granted at most once. A caller that gives up makes sure, in the
 // background, that the attempt holds nothing.
@@ -383,6 +362,8 @@ const FIRST_CALL_MS = 500;
 const GIVE_UP_TRY_MS = 2_000;
 /** How long one try to confirm may take: a few are made in the short first term of the grant. */
 const CONFIRM_TRY_MS = 250;
+/** How long one asks by whom its grant was superseded. */
+const SUPERSEDED_TRY_MS = 1_000;
 
 export interface AcquireDeps {
   readonly machine: Machine;
@@ -548,14 +529,18 @@ class Attempt {
       throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });
     });
     if (result.outcome === 'refused') {
-      // Of several leases the others may have been renewed, for their whole TTL.
-      this.giveUp();
       const { reason } = result;
       // What was taken from it is not waited for again: a newer request may have superseded it.
       const isTaken = reason === 'renewal_blocked' || reason === 'revoked';
-      throw new LeaseholdCallError(isTaken ? 'lease.not_held' : 'lease.wait_cancelled', {
-        details: { leaseId, reason },
-      });
+      const superseded = isTaken ? await this.#superseded(bounds.signal) : undefined;
+      // Of several leases the others may have been renewed, for their whole TTL.
+      this.giveUp();
+      throw (
+        superseded ??
+        new LeaseholdCallError(isTaken ? 'lease.not_held' : 'lease.wait_cancelled', {
+          details: { leaseId, reason },
+        })
+      );
     }
     const lease = { ...answer.lease, deadlines: result.deadlines };
     return { answer: { ...answer, lease }, sentAtMs };
@@ -571,6 +556,23 @@ class Attempt {
     // It has no answer because its row is locked for a moment.
     if (result === undefined) throw new OutcomeUnknownError();
     return result;
+  }
+
+  /** Who has superseded its grant: the same request, sent again, is refused with that. Undefined if nobody is known to. */
+  async #superseded(signal: AbortSignal): Promise<LeaseholdCallError | undefined> {
+    const { machine, wire } = this.#deps;
+    if (this.#request.action === undefined) return undefined;
+    try {
+      await callWithin(machine, { ms: SUPERSEDED_TRY_MS, signal }, (ending) =>
+        outsideOfWork(() => wire.acquire(this.#request, 1, ending)),
+      );
+      return undefined;
+    } catch (thrown) {
+      const error = callErrorOf(thrown);
+      const isSuperseded =
+        error instanceof LeaseholdCallError && error.code === 'environment.superseded';
+      return isSuperseded ? error : undefined;
+    }
   }
 
   /** Why it was never sent; undefined if it may have been. */

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { settled, type ManualClock } from '../double/test-leasehold.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
+import { EnvironmentSupersededError } from '../transport/errors.ts';
 
 const TTL_MS = 30_000;
 
@@ -109,6 +110,28 @@ describe('a lease that was waited for', () => {
     });
 
     expect(waits).toHaveLength(1);
+  });
+
+  test('tells by whom an environment was superseded before it was confirmed', async () => {
+    const { wire, taker } = setUpLeases();
+    wire.isWaitedFor = true;
+    const acquire = wire.acquire.bind(wire);
+    wire.acquire = (...args) =>
+      wire.heartbeats.length === 0
+        ? acquire(...args)
+        : Promise.reject(new EnvironmentSupersededError({ details: { by: 'v2' } }));
+    wire.beforeHeartbeat = () => {
+      wire.blockRenewal('prod');
+    };
+    const scope = { face: 'environment', namespace: ['user'], key: 'prod' } as const;
+    const environment = { scope, ttlMs: TTL_MS, holder: 'v1', action: 'deploy', waitMs: 20_000 };
+
+    const acquired = taker.acquire({ ...environment, renews: true, signal: undefined });
+
+    await expect(acquired).rejects.toMatchObject({
+      code: 'environment.superseded',
+      details: { by: 'v2' },
+    });
   });
 
   test('is requested without confirmation after three confirmations were too late', async () => {

@@ -102,7 +102,7 @@ export interface TogetherWire {
   acquireAll(
     request: AcquireRequest,
     scopes: readonly Pick<AcquireRequest, 'namespace' | 'key' | 'mode'>[],
-    how: { readonly waitMs: number; readonly ending: Ending },
+    how: { readonly waitMs: number; readonly callMs?: number | undefined; readonly ending: Ending },
   ): Promise<AcquireAllAnswer>;
 }
 
@@ -157,7 +157,7 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
         ending,
       );
     },
-    acquireAll(request, scopes, { waitMs, ending }) {
+    acquireAll(request, scopes, { waitMs, callMs, ending }) {
       const localTimeMs = machine.clock.nowMs();
       const names = scopes.map(({ namespace, key, mode }) => ({
         namespace: [...namespace],
@@ -170,6 +170,7 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
           scopes: names,
           localTimeMs,
           waitMs: Math.ceil(waitMs),
+          callMs,
           confirms: request.confirms,
         },
         { signal: ending.signal },

@@ -250,3 +250,26 @@ export class LeaseUnconfirmedError extends LeaseholdCallError {
     super('lease.unconfirmed');
   }
 }
+
+/** Who holds it, as a refusal tells it. */
+export function heldByOf({
+  by,
+  since,
+  remainingMs,
+  waitedMs,
+  comment,
+  action,
+  waiters,
+  pool,
+}: Omit<HeldAnswer, 'outcome'>): HeldBy {
+  return {
+    by,
+    since,
+    remainingMs,
+    waitedMs,
+    comment,
+    action,
+    waiters,
+    ...(pool === undefined ? {} : { pool }),
+  };
+}

@@ -1,6 +1,6 @@
 /** The answers of an acquire, as callers get them. */
-import { refusalIn } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { type CancelRequest, type KeyedRequest, refusalIn } from '../grants/index.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
 import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
@@ -160,4 +160,33 @@ export function refusalAgain(record: RecordedRequest): HeldAnswer {
   const recorded = record.answer as Partial<HeldAnswer> | null;
   if (recorded?.outcome !== 'held') throw new LeaseError('lease.wait_cancelled');
   return recorded as HeldAnswer;
+}
+
+/** Whether what becomes of a request is recorded, so that it may be sent again. */
+export function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest {
+  return request.idempotencyKey !== undefined && request.fingerprint !== undefined;
+}
+
+/**
+ * Gives back what a request was granted whose caller fell silent just before its turn, or was gone by then, so that the
+ * waiters behind it do not wait for the TTL. A caller that comes back learns that its wait is over, and
+ * asks again with another key; a caller that has already come back and received the grant keeps it.
+ * @throws {LeaseError} `lease.wait_cancelled`.
+ */
+export async function assertHeard(
+  cancel: CancelRequest,
+  life: CallerLife,
+  { principal, idempotencyKey, actor }: GrantRequest,
+): Promise<void> {
+  if (life.isAlive() && !life.signal.aborted) return;
+  invariant(idempotencyKey !== undefined, 'a place in line has a key');
+  await cancel({
+    principal,
+    idempotencyKey,
+    actor,
+    result: 'failed',
+    detail: 'its caller did not answer when its turn came',
+    onlyUnrepeated: true,
+  });
+  throw new LeaseError('lease.wait_cancelled');
 }

@@ -1,9 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
-import { seed } from '@leasehold/testing';
+import { seed, waitUntil } from '@leasehold/testing';
 import { expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
-import { aCaller, type Leases, openLeases, SERVICE } from '../testing/lease-fixture.ts';
+import {
+  aCaller,
+  acquired,
+  type Leases,
+  lineOf,
+  openLeases,
+  released,
+  SERVICE,
+} from '../testing/lease-fixture.ts';
 import { createLeasesTogether } from './acquiring-all.ts';
 import type { LeasesTogether } from './lease-types.ts';
 
@@ -119,3 +127,36 @@ test('callers that want overlapping leases at several controllers are all served
   expect(partial).toEqual([]);
   expect(Math.min(looks, seen)).toBeGreaterThan(0);
 }, 120_000);
+
+test('a call for several leases whose time is over is answered with the lease in the way; the same request waits on at its places', async () => {
+  const at = await openLeases();
+  const together = createLeasesTogether(at);
+  const held = await acquired(at, { namespace: 'race', name: 'b', holder: 'bob' });
+  const ask = (holder: string, idempotencyKey: string, callMs?: number) =>
+    together.acquireAll(
+      {
+        scopes: ['a', 'b'].map((name) => ({ namespace: 'race', name })),
+        ...{ ttlMs: 600_000, waitMs: 3_600_000, localTimeMs: 1_000_000 },
+        ...{ holder, idempotencyKey, callMs },
+      },
+      SERVICE,
+      aCaller(),
+    );
+  const key = randomUUID();
+
+  const first = await ask('alice', key, 100);
+  const goesOn = ask('alice', key);
+  const behind = ask('carol', randomUUID());
+  await waitUntil(async () => (await lineOf(at, 'b')).length === 2);
+  const line = await lineOf(at, 'b');
+  await released(at, held);
+  const answer = await goesOn;
+
+  expect(first).toMatchObject({
+    ...{ outcome: 'waiting', by: 'bob', namespace: ['race'], key: 'b', place: 1, frozen: null },
+  });
+  expect(line).toEqual(['alice', 'carol']);
+  invariant(answer.outcome === 'granted', 'its turn has come');
+  for (const lease of answer.leases) await released(at, lease);
+  expect(await behind).toMatchObject({ outcome: 'granted' });
+});

@@ -18,6 +18,7 @@ import {
   observeHandover,
   type PastRequest,
   readGrants,
+  readPlace,
   recordAnswers,
   type RefusedAll,
   refusalOf,
@@ -27,17 +28,21 @@ import type { Caller } from '../kernel/face-types.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantOutcome, GrantRequest } from '../kernel/lease.ts';
 import { newTimedId } from '../kernel/clock.ts';
+import { LIMITS } from '../kernel/limits.ts';
 import { askedAs } from '../kernel/pool.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
+  assertHeard,
   assertTtl,
   type GivenGrant,
   grantedLease,
   heldAnswer,
+  isKeyed,
   refusalAgain,
   sinceSentMs,
+  waitingAnswer,
 } from './acquire-answers.ts';
 import type {
   AcquireAllAnswer,
@@ -53,6 +58,8 @@ export interface AcquireAllCall {
   readonly requests: GrantRequests;
   /** For how long it may wait in line; 0: it is answered at once. */
   readonly waitMs: number;
+  /** How long this call waits at most, if that is less. */
+  readonly callMs?: number | undefined;
   readonly life: CallerLife;
   readonly startedAtMs: number;
   /** One try, before its wait or from its places in line: see `AcquireCall.ask`. */
@@ -70,6 +77,8 @@ export type AcquiredAll =
       readonly joinedAsOf: number | undefined;
     }
   | { readonly outcome: 'refused'; readonly refused: RefusedAll }
+  /** The time of this call was over; `held` is what stands in its way, at its place in that line. */
+  | { readonly outcome: 'waiting'; readonly held: HeldAllAnswer; readonly ticketId: string }
   /** Its time in line was over; this answer is recorded. */
   | { readonly outcome: 'gave_up'; readonly answer: HeldAllAnswer }
   /** What became of it is recorded under its idempotency key. */
@@ -98,8 +107,7 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
     const requests = call.inLine(call.requests[0].idempotencyKey ?? store.ids.uuid());
     const [{ idempotencyKey, ...own }, ...others] = requests;
     invariant(idempotencyKey !== undefined, 'a place in line has a key');
-    const inLine = (one: GrantRequest): GrantRequest => ({ ...one, isQueued: true });
-    const queued: GrantRequests = [inLine(requests[0]), ...requests.slice(1).map(inLine)];
+    const queued = queuedOf(requests);
     const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
     let grants: readonly Grant[] = [];
     const stopWaiting = life.startWaiting?.();
@@ -111,6 +119,7 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
         life,
         startedAtMs,
         giveUpAtMs: startedAtMs + call.waitMs,
+        callEndsAtMs: endOfCall(call),
         look: async () => unlessOwn(queued, await granter.refusalOfAll(queued)),
         async attempt() {
           const attempted = await call.ask(queued, granter);
@@ -123,7 +132,9 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
           heldAllAnswer(requests, (refused as RefusedAll | undefined) ?? first, elapsedMs()),
       });
       if (outcome.outcome === 'recorded') return { ...outcome, requests };
-      invariant(outcome.outcome !== 'waiting', 'a call for all ends with its wait');
+      if (outcome.outcome === 'waiting') {
+        return waitsOn(requests, (outcome.refused as RefusedAll | undefined) ?? first, elapsedMs());
+      }
       store.observer.waited(own.face, elapsedMs(), outcome.outcome);
       if (outcome.outcome === 'gave_up') {
         return { outcome: 'gave_up', answer: outcome.answer as HeldAllAnswer };
@@ -157,6 +168,27 @@ export function createGroupAcquirer(store: KernelStore): GroupAcquirer {
     },
     resume: (call) => wait(call, { isReplay: true }),
   };
+}
+
+function queuedOf([first, ...others]: GrantRequests): GrantRequests {
+  const inLine = (one: GrantRequest): GrantRequest => ({ ...one, isQueued: true });
+  return [inLine(first), ...others.map(inLine)];
+}
+
+/** What a call is answered whose time is over, while its request waits on. */
+function waitsOn(
+  requests: GrantRequests,
+  refused: RefusedAll | undefined,
+  waitedMs: number,
+): AcquiredAll {
+  const held = heldAllAnswer(requests, refused, waitedMs);
+  const { leaseId } = requests[refused?.place ?? 0] ?? requests[0];
+  return { outcome: 'waiting', held, ticketId: leaseId };
+}
+
+/** When a call ends at the latest, if its request may wait for longer. */
+function endOfCall({ startedAtMs, callMs }: AcquireAllCall): number | undefined {
+  return callMs === undefined ? undefined : startedAtMs + callMs;
 }
 
 function firstOf(grants: readonly Grant[]): Grant {
@@ -256,6 +288,7 @@ class GroupAnswers {
       life,
       startedAtMs,
       waitMs: input.waitMs,
+      callMs: Math.min(input.callMs ?? LIMITS.waitMsMax, LIMITS.waitMsMax),
       ask: (wanted, granter) => this.#ask(wanted, granter, life),
       inLine: (idempotencyKey) =>
         requestsWith(requests, (first) => ({
@@ -273,6 +306,11 @@ class GroupAnswers {
         );
       case 'gave_up':
         return acquired.answer;
+      case 'waiting': {
+        const { namespace, key } = acquired.held;
+        const place = await readPlace(this.#store.transitions, acquired.ticketId);
+        return { ...waitingAnswer(acquired.held, place, undefined), namespace, key };
+      }
       case 'recorded':
         return this.#answerAgain(call, acquired.requests, acquired.joinedAsOf);
     }
@@ -346,27 +384,8 @@ class GroupAnswers {
     const [first] = wanted;
     if (first.isQueued !== true) return granter.grantAll(wanted, life.signal);
     const outcome = await granter.grantAll(wanted);
-    if (outcome.outcome === 'granted') await this.#assertHeard(life, first);
+    if (outcome.outcome === 'granted') await assertHeard(this.#cancel, life, first);
     return outcome;
-  }
-
-  /**
-   * Gives back grants whose caller fell silent just before its turn: see the acquire of one lease.
-   * @throws {LeaseError} `lease.wait_cancelled`.
-   */
-  async #assertHeard(life: CallerLife, request: GrantRequest): Promise<void> {
-    if (life.isAlive() && !life.signal.aborted) return;
-    const { principal, idempotencyKey, actor } = request;
-    invariant(idempotencyKey !== undefined, 'a place in line has a key');
-    await this.#cancel({
-      principal,
-      idempotencyKey,
-      actor,
-      result: 'failed',
-      detail: 'its caller did not answer when its turn came',
-      onlyUnrepeated: true,
-    });
-    throw new LeaseError('lease.wait_cancelled');
   }
 
   #requestsOf(input: Input, { principal, actor }: Caller): GrantRequests {
@@ -404,10 +423,6 @@ export function createLeasesTogether({ store }: { readonly store: Store }): Leas
     acquireAll: (input, caller, life) => answers.acquireAll(input, caller, life),
     refuseAll: (input, caller, error) => answers.refuseAll(input, caller, error),
   };
-}
-
-function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest {
-  return request.idempotencyKey !== undefined && request.fingerprint !== undefined;
 }
 
 /** The requests with another first one: it alone carries what is recorded, and the rest what all have. */

@@ -15,7 +15,9 @@ import {
   observeHandover,
   type PastRequest,
   readPlace,
+  readSupersededGrant,
   recordAnswers,
+  refusalIn,
   refusalOf,
   renewHeld,
   type RequestAnswer,
@@ -32,10 +34,12 @@ import { askedAs } from '../kernel/pool.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import {
+  assertHeard,
   assertTtl,
   type Call,
   grantedAnswer,
   heldAnswer,
+  isKeyed,
   leaseDeadlines,
   refusalAgain,
   sinceSentMs,
@@ -313,7 +317,7 @@ class AcquireAnswers {
   async #ask(request: GrantRequest, life: CallerLife): Promise<GrantOutcome> {
     if (request.isQueued !== true) return this.#deps.leases.grant(request, life.signal);
     const outcome = await this.#deps.leases.grant(request);
-    if (outcome.outcome === 'granted') await this.#assertHeard(life, request);
+    if (outcome.outcome === 'granted') await assertHeard(this.#deps.cancel, life, request);
     return outcome;
   }
 
@@ -333,6 +337,7 @@ class AcquireAnswers {
     if (past.record.answer !== null) return refusalAgain(past.record);
     // It waits in line: a caller that is refused now does not join it there.
     if (past.grant === undefined) throw error;
+    await this.#assertNotSuperseded(past.grant.leaseId);
     return grantedAnswer({ input, startedAtMs, nowMs }, past.grant, 0);
   }
 
@@ -385,24 +390,14 @@ class AcquireAnswers {
   }
 
   /**
-   * Gives back a grant whose caller fell silent just before its turn, or was gone by then, so that the
-   * waiters behind it do not wait for the TTL. A caller that comes back learns that its wait is over, and
-   * asks again with another key; a caller that has already come back and received the grant keeps it.
-   * @throws {LeaseError} `lease.wait_cancelled`.
+   * A caller whose grant was superseded before it had the answer, or had confirmed it, is told by whom.
+   * @throws {LeaseError} `environment.superseded`.
    */
-  async #assertHeard(life: CallerLife, request: GrantRequest): Promise<void> {
-    if (life.isAlive() && !life.signal.aborted) return;
-    const { principal, idempotencyKey, actor } = request;
-    invariant(idempotencyKey !== undefined, 'a place in line has a key');
-    await this.#deps.cancel({
-      principal,
-      idempotencyKey,
-      actor,
-      result: 'failed',
-      detail: 'its caller did not answer when its turn came',
-      onlyUnrepeated: true,
-    });
-    throw new LeaseError('lease.wait_cancelled');
+  async #assertNotSuperseded(leaseId: string): Promise<void> {
+    const { face, store } = this.#deps;
+    if (face !== 'environment') return;
+    const superseded = refusalIn(await readSupersededGrant(store.transitions, leaseId));
+    if (superseded !== undefined) throw superseded;
   }
 
   /** Refuses, and records it: a late duplicate must not be granted what its caller was refused. */
@@ -428,6 +423,7 @@ class AcquireAnswers {
     const { record, grant } = past;
     if (record.answer !== null || record.leaseId === null) return refusalAgain(record);
     if (grant !== undefined) {
+      await this.#assertNotSuperseded(grant.leaseId);
       return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf));
     }
     // The request waits in line, or did when its controller died: the caller takes its place.
@@ -437,10 +433,6 @@ class AcquireAnswers {
     }
     throw new LeaseError('grant.contended');
   }
-}
-
-function isKeyed(request: GrantRequest): request is GrantRequest & KeyedRequest {
-  return request.idempotencyKey !== undefined && request.fingerprint !== undefined;
 }
 
 /** The request with an idempotency key and the fingerprint that is recorded with it. */

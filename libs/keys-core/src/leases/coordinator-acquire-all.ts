@@ -106,6 +106,8 @@ export async function acquireAllOnce<Tx>(
       return heldAllAnswer(requests, acquired.refused, elapsedMs());
     case 'gave_up':
       return acquired.answer;
+    case 'waiting':
+      throw new LeaseError('internal.error');
     case 'granted':
     case 'recorded': {
       if (acquired.outcome === 'recorded') localTimeMs = store.clock.nowMs();

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { fencedTransaction } from '../grants/fenced-transaction.ts';
 import { takeTurnsInLine } from '../grants/sql/environment-line.ts';
 import { grant } from '../grants/sql/grant.ts';
+import { dropLapsedTickets } from '../grants/sql/line.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { leaseTopic } from '../kernel/resource.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
@@ -190,6 +191,19 @@ describe('the line for an environment', () => {
     expect(await line(at)).toHaveLength(1_001);
   });
 
+  test('has a bounded number of places that have lapsed and are kept for their requests', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    await at.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      select 'environment', 'team', 'prod', gen_random_uuid(), 'w', 'token-s', clock_timestamp()
+      from generate_series(1, 10000)`;
+
+    expect(await codeOf(acquire(at, { ...DEPLOY, waitMs: 100 }))).toBe('request.rate_limited');
+    await queued(at, 'another', {}, OPERATOR);
+    expect(await line(at)).toEqual(['another']);
+  });
+
   test('never answers that one waits before it is known for whom', async () => {
     const at = await open();
     const held = await acquired(at, { ...DEPLOY, holder: 'runner' });
@@ -320,6 +334,45 @@ describe('a request that supersedes', () => {
     expect(await codes([first])).toEqual(['environment.superseded']);
     expect(await codeOf(acquire(at, { ...old, idempotencyKey }))).toBe('environment.superseded');
     expect(await line(at)).toEqual(['new']);
+  });
+
+  test('supersedes also one whose place has lapsed: it never comes after the newer one', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    const caller = aCaller();
+    const wait = { ...DEPLOY, waitMs: 600_000, idempotencyKey: randomUUID() };
+    const away = await inLine(at, 'away', wait, caller);
+    caller.vanish();
+    await codeOf(away.answer);
+    await at.store.general.$executeRaw`
+      update lease_waiter set valid_until = valid_until - interval '23 hours' where waiter = 'away'`;
+    await dropLapsedTickets(at.store.general, 100);
+    await queued(at, 'new', { supersede: 'waiting' });
+
+    const returned = acquire(at, { ...wait, holder: 'away' });
+
+    await expect(returned).rejects.toMatchObject({
+      code: 'environment.superseded',
+      details: { by: 'new' },
+    });
+    expect(await line(at)).toEqual(['new']);
+  });
+
+  test('tells one that was granted, and had not confirmed that yet, who has superseded it', async () => {
+    const at = await open();
+    const held = await acquired(at, DEPLOY);
+    const wait = { ...DEPLOY, waitMs: 60_000, confirms: true, idempotencyKey: randomUUID() };
+    const { answer } = await inLine(at, 'v1', wait);
+    await released(at, held);
+    expect(await answer).toMatchObject({ outcome: 'granted' });
+    await queued(at, 'v2', { supersede: 'running', comment: '2' });
+
+    const again = acquire(at, { ...wait, holder: 'v1' });
+
+    await expect(again).rejects.toMatchObject({
+      code: 'environment.superseded',
+      details: { by: 'v2', byComment: '2' },
+    });
   });
 
   test('supersedes once: a repetition revokes nothing that began after it', async () => {

@@ -3,7 +3,7 @@
  * superseding them if they ask for it.
  */
 import {
-  hasMorePlaces,
+  countPlaces,
   joinEnvironmentLine,
   type EnvironmentTicketRequest,
   readRunning,
@@ -57,6 +57,8 @@ export type JoinForEnvironment = (
 
 /** How many places in the line for one environment a caller has at most: each lasts for longer than its call. */
 const PLACES_OF_CALLER_MAX = 1_000;
+/** With those that have lapsed within a day: each is read by all who look at the line. */
+const PLACES_KEPT_MAX = 10_000;
 /** How often a join is tried while what it locks is locked by others. */
 const JOIN_TRIES_MAX = 3;
 
@@ -135,8 +137,12 @@ async function joinOnce(
 
 /** @throws {LeaseError} `request.rate_limited`: then the request has not joined. */
 async function assertPlaceLeft(tx: Sql<'general'>, request: Request): Promise<void> {
-  if (!(await hasMorePlaces(tx, request, PLACES_OF_CALLER_MAX))) return;
-  const most = `At most ${String(PLACES_OF_CALLER_MAX)} requests of one caller wait for an environment.`;
+  const { live, kept } = await countPlaces(tx, request, PLACES_KEPT_MAX + 1);
+  if (live <= PLACES_OF_CALLER_MAX && kept <= PLACES_KEPT_MAX) return;
+  const most =
+    live > PLACES_OF_CALLER_MAX
+      ? `At most ${String(PLACES_OF_CALLER_MAX)} requests of one caller wait for an environment.`
+      : `At most ${String(PLACES_KEPT_MAX)} requests of one caller have waited for an environment within a day without giving up.`;
   throw new LeaseError('request.rate_limited', most);
 }
 
@@ -164,7 +170,10 @@ async function supersedeOthers(
   const { actor, waiter, comment } = request;
   const by = comment === null ? waiter : `${waiter} (${comment})`;
   const act = { leaseId, mode: 'graceful', abandon: false, actor, namespaces: null } as const;
-  const revoked = await revoke(tx, 'environment', [{ ...act, reason: `superseded by ${by}` }]);
+  const detail = { superseded: refusal };
+  const revoked = await revoke(tx, 'environment', [
+    { ...act, reason: `superseded by ${by}`, detail },
+  ]);
   return { waiting, leaseId: revoked.has(leaseId) ? leaseId : null };
 }
 

@@ -147,7 +147,7 @@ export interface HeldAnswer {
 /** What a service asks for that wants several leases, all or none. Bounds have been checked by the caller. */
 export interface AcquireAllInput extends Pick<
   AcquireInput,
-  'waitMs' | 'holder' | 'comment' | 'metadata' | 'confirms' | 'idempotencyKey' | 'datacenter'
+  'waitMs' | 'callMs' | 'holder' | 'comment' | 'metadata' | 'confirms' | 'idempotencyKey' | 'datacenter'
 > {
   /** 1 to 64 leases, none of them twice, each with how it is to be held: see {@link AcquireInput.mode}. */
   readonly scopes: readonly (Named & { readonly mode?: SlotMode | undefined })[];
@@ -163,10 +163,14 @@ export type AcquireAllAnswer =
       /** How long it waited in line, in milliseconds. */
       readonly waitedMs: number;
     }
-  | HeldAllAnswer;
+  | HeldAllAnswer
+  | (WaitingAnswer & LeaseInTheWay);
 
 /** Nothing was granted: this lease is held, or others wait for it before the caller. */
-export interface HeldAllAnswer extends HeldAnswer {
+export type HeldAllAnswer = HeldAnswer & LeaseInTheWay;
+
+/** Which of several leases stands in the way. */
+interface LeaseInTheWay {
   readonly namespace: readonly string[];
   readonly key: string;
 }

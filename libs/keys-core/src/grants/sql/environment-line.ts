@@ -4,7 +4,15 @@
  */
 import type { GrantRequest } from '../../kernel/lease.ts';
 import type { Named } from '../../kernel/resource.ts';
-import { C, type Fragment, fragment, isFound, NO_FRAGMENT, type Sql } from '../../postgres/sql.ts';
+import {
+  C,
+  type Fragment,
+  fragment,
+  isFound,
+  NO_FRAGMENT,
+  onlyRow,
+  type Sql,
+} from '../../postgres/sql.ts';
 import { ENVIRONMENT_TICKET_MS, type Ticket, type TicketRequest } from './line.ts';
 
 /** What a new request for an environment does to those with the same action that came before it. */
@@ -186,19 +194,24 @@ export async function joinEnvironmentLine(
 }
 
 /**
- * Whether more than `count` places in the line for an environment are one caller's. Index: `lease_waiter_resource_idx`.
+ * How many places in the line for an environment are one caller's: those that count, and all that are kept. Counted up
+ * to a bound. Index: `lease_waiter_resource_idx`.
  */
-export async function hasMorePlaces(
+export async function countPlaces(
   tx: Sql<'general'>,
   { namespace, name, principal }: Named & Pick<TicketRequest, 'principal'>,
-  count: number,
-): Promise<boolean> {
-  const rows = await tx.$queryRaw<{ one: number }[]>`
-    select 1 as one from lease_waiter o
-    where o.face = 'environment' and o.namespace = ${namespace} ${C} and o.name = ${name} ${C}
-      and o.principal = ${principal} ${C} and o.valid_until > clock_timestamp()
-    offset ${count}::bigint limit 1`;
-  return rows.length > 0;
+  countMax: number,
+): Promise<{ readonly live: number; readonly kept: number }> {
+  const rows = await tx.$queryRaw<{ live: number; kept: number }[]>`
+    select count(*) filter (where o.valid_until > clock_timestamp())::int as live, count(*)::int as kept
+    from (
+      select o.valid_until from lease_waiter o
+      where o.face = 'environment' and o.namespace = ${namespace} ${C} and o.name = ${name} ${C}
+        and o.principal = ${principal} ${C}
+      order by o.id desc
+      limit ${countMax}
+    ) o`;
+  return onlyRow(rows);
 }
 
 /** A request that waited and has been superseded. */
@@ -209,7 +222,8 @@ export interface SupersededWaiter {
 
 /**
  * Refuses all who wait for the environment with the same action, came before this request and are of no higher
- * priority, with what each of them is answered from now on, and writes an event of each. After {@link takeTurnsInLine}.
+ * priority, with what each of them is answered from now on, and writes an event of each. Also those whose place has
+ * lapsed: they may return. After {@link takeTurnsInLine}.
  *
  * - **Locks** their requests in the order of their keys, then their tickets, as giving up does, and waits for what is
  *   locked: a grant under way has locked its ticket, and removed it when this has the lock.
@@ -228,7 +242,6 @@ export function supersedeWaiting(
         where o.face = 'environment' and o.namespace = ${request.namespace} ${C}
           and o.name = ${request.name} ${C} and o.action = ${request.action}
           and o.ticket_id <> ${request.ticketId}::uuid and o.priority <= ${request.priority}
-          and o.valid_until > clock_timestamp() - interval '1 minute'
         order by o.request_id
       ) o
       cross join lateral (
@@ -340,6 +353,22 @@ export function readSuperseded(
       and v.kind = 'superseded' and v.at > clock_timestamp() - interval '1 day'
     order by v.id desc
     limit ${limit}`;
+}
+
+/**
+ * What a request was superseded with after it was granted, and before its grant ended; undefined if it was not. Index:
+ * `lease_event_lease_id_idx`.
+ */
+export async function readSupersededGrant(
+  sql: Sql<'transitions'>,
+  leaseId: string,
+): Promise<unknown> {
+  const rows = await sql.$queryRaw<{ refusal: unknown }[]>`
+    select v.detail -> 'superseded' as refusal from lease_event v
+    where v.lease_id = ${leaseId}::uuid and v.kind = 'revoked' and v.detail ? 'superseded'
+    order by v.id
+    limit 1`;
+  return rows[0]?.refusal;
 }
 
 /** The place of a ticket in its line, from 1, counted up to a bound; undefined when it is not there. */

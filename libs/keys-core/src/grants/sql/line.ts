@@ -312,13 +312,18 @@ async function dropTickets(sql: Sql<'general'>, ticketIds: readonly string[]): P
     delete from lease_waiter where ticket_id = any(${ticketIds}::uuid[]) returning waiter`;
 }
 
-/** Drops tickets that lapsed a while ago: their waiters died. @returns how many. */
+/**
+ * Drops tickets that lapsed a while ago: their waiters died. One for an environment is kept as long as the record of its
+ * request: a newer request that supersedes it finds it, so that it does not come after that one if it returns.
+ * @returns how many.
+ */
 export async function dropLapsedTickets(sql: Sql<'general'>, limit: number): Promise<number> {
   const rows = await sql.$queryRaw<{ waiter: string }[]>`
     delete from lease_waiter w
     using (
       select id from lease_waiter
-      where valid_until < clock_timestamp() - interval '10 seconds'
+      where valid_until < clock_timestamp() - case face
+        when 'environment' then interval '24 hours' else interval '10 seconds' end
       limit ${limit}
       for update skip locked
     ) old

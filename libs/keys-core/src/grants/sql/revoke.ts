@@ -14,6 +14,8 @@ export interface RevokeRequest extends OperatorRequest {
   readonly mode: 'graceful' | 'force';
   /** Force only: whether the resource may be granted again before its holder surely has stopped. */
   readonly abandon: boolean;
+  /** What else its event says. */
+  readonly detail?: object | undefined;
 }
 
 export interface RevokedGrant extends Named {
@@ -44,20 +46,21 @@ export async function revoke(
 ): Promise<Map<string, RevokedGrant>> {
   const rows = await sql.$queryRaw<RevokedGrant[]>`
     with asked as materialized (
-      select a.lease_id, a.mode, a.abandon, a.actor, a.reason, a.limits
+      select a.lease_id, a.mode, a.abandon, a.actor, a.reason, a.limits, a.detail
       from unnest(
         ${requests.map((r) => r.leaseId)}::uuid[],
         ${requests.map((r) => r.mode)}::text[],
         ${requests.map((r) => r.abandon)}::boolean[],
         ${requests.map((r) => r.actor)}::text[],
         ${requests.map((r) => r.reason)}::text[],
-        ${requests.map((r) => (r.namespaces === null ? null : JSON.stringify(r.namespaces)))}::text[]
-      ) as a (lease_id, mode, abandon, actor, reason, limits)
+        ${requests.map((r) => (r.namespaces === null ? null : JSON.stringify(r.namespaces)))}::text[],
+        ${requests.map(({ detail = {} }) => JSON.stringify(detail))}::text[]
+      ) as a (lease_id, mode, abandon, actor, reason, limits, detail)
     ),
     locked as materialized (
       select
         l.face, l.namespace, l.name, l.lease_id, l.released_at, l.end_reason, l.expires_at,
-        a.mode, a.abandon, a.actor, a.reason
+        a.mode, a.abandon, a.actor, a.reason, a.detail
       from asked a
       join lease l on l.lease_id = a.lease_id
       where l.face = ${face} and lease_is_within(l.namespace, a.limits::jsonb)
@@ -80,7 +83,7 @@ export async function revoke(
         face, namespace, name, lease_id, fencing_token, kind, actor, reason, detail
       )
       select r.face, r.namespace, r.name, r.lease_id, r.fencing_token, 'revoked', k.actor, k.reason,
-        jsonb_build_object('mode', k.mode, 'abandon', k.abandon, 'stopsBy', r.expires_at)
+        jsonb_build_object('mode', k.mode, 'abandon', k.abandon, 'stopsBy', r.expires_at) || k.detail::jsonb
       from revoked r
       join locked k on k.lease_id = r.lease_id
       order by r.face, r.namespace, r.name
