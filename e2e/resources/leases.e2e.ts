@@ -55,6 +55,51 @@ test.describe('leases and environments', () => {
     expect(await holder.evaluate(outOfSight)).toBe(0);
   });
 
+  test('the overview shows what was waited for most and leases that are taken in opposite orders, and leads to why', async ({
+    pageAs,
+    stack,
+  }) => {
+    const [one, other] = ['a', 'b'].map((letter) => `order-${letter}-${unique()}`) as [
+      string,
+      string,
+    ];
+    for (const [holder, order] of [
+      ['ann-worker', [one, other]],
+      ['bob-worker', [other, one]],
+    ] as const) {
+      const held = [];
+      for (const key of order) held.push(await holdLease(stack, { key, holder }));
+      for (const { leaseId, fencingToken } of held) {
+        await stack.api('client').leases.release.mutate({ leaseId, fencingToken });
+      }
+    }
+    const lease = await holdLease(stack, { key: one, holder: 'slow-worker' });
+    const waiting = joinLine(stack, { key: one, holder: 'late-worker', place: 0 });
+    await waiting.joined;
+    const page = await pageAs('viewer');
+    await page.goto('/');
+    await untilLive(page);
+
+    const panel = page.getByRole('region', { name: 'Contention', exact: true });
+    const warning = panel.getByRole('status').filter({ hasText: one });
+    await expect(warning).toContainText(
+      `ann-worker took e2e.jobs/${other} while holding e2e.jobs/${one}`,
+    );
+    await expect(warning).toContainText(
+      `bob-worker took e2e.jobs/${one} while holding e2e.jobs/${other}`,
+    );
+    await expect(panel.getByRole('region', { name: 'What was waited for most' })).toBeVisible();
+    await warning.getByRole('link', { name: one }).click();
+    await page.getByRole('tab', { name: 'Why' }).click();
+
+    const blockers = page.getByRole('region', { name: 'Who made others wait' });
+    await expect(blockers.getByRole('row').filter({ hasText: 'slow-worker' })).toBeVisible();
+    await expect(page.getByRole('status').filter({ hasText: other })).toBeVisible();
+    const { leaseId, fencingToken } = lease;
+    await stack.api('client').leases.release.mutate({ leaseId, fencingToken });
+    await waiting.granted;
+  });
+
   test('a callback that fails is an alarm on the overview, which leads to its lease, its tries and its error', async ({
     pageAs,
     stack,

@@ -333,6 +333,20 @@ const QUEUE = [
     replace: 'undefined as string | undefined',
   },
   {
+    name: 'together-is-an-order',
+    breaks: 'leases that are granted together are not taken in an order',
+    file: `${CORE}/leases/why.ts`,
+    find: 'const isOrdered = held.transaction !== grant.transaction;',
+    replace: 'const isOrdered = true;',
+  },
+  {
+    name: 'wait-of-the-refused-is-lost',
+    breaks: 'a wait that ended without a grant is counted',
+    file: 'prisma/migrations/20261129100000_waits/migration.sql',
+    find: "for each row when (old.face <> 'key')",
+    replace: "for each row when (old.face <> 'key' and old.valid_until > clock_timestamp())",
+  },
+  {
     name: 'repeated-request-supersedes-again',
     breaks: 'a request supersedes nothing that came after it, however often it is sent',
     file: `${CORE}/leases/environment-waiting.ts`,
@@ -491,6 +505,14 @@ const CONNECTING = [
 ];
 
 const ACCESS = [
+  {
+    name: 'orders-with-hidden-leases',
+    breaks:
+      'a caller that is limited to namespaces is told of no order with a lease that it may not see',
+    file: `${CORE}/leases/sql/waits.ts`,
+    find: 'and ${withinLimits(namespaces, fragment`r.namespace`)}',
+    replace: '',
+  },
   {
     name: 'client-may-revoke',
     breaks: 'only an operator revokes',

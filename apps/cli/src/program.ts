@@ -156,7 +156,7 @@ ${EXIT_CODES_HELP}`;
 function listsIn(command: Command): Command[] {
   if (command.commands.length > 0) return command.commands.flatMap(listsIn);
   const isPaged = command.options.some(({ long }) => long === '--limit');
-  const isOther = ['ls', 'tree'].includes(command.name());
+  const isOther = ['ls', 'tree', 'why'].includes(command.name());
   return (isPaged || isOther) && command.name() !== 'create' ? [command] : [];
 }
 

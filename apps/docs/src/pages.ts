@@ -157,6 +157,7 @@ const OPERATE: Section = {
     'docs/operate/failover.md': 'Failover',
     'docs/operate/controllers.md': 'Controllers and tokens',
     'docs/operate/console.md': 'The console',
+    'docs/operate/contention.md': 'Contention',
     'docs/operate/sign-in.md': 'Sign-in',
     'docs/single-sign-on.md': 'Single sign-on and groups',
     'docs/operate/drones.md': 'Drones',

@@ -162,11 +162,13 @@ const READS: ReadonlySet<string> = new Set([
     'tree',
     'waiters',
     'contention',
+    'why',
+    'waits',
     'failingCallbacks',
     'history',
     'at',
   ].map((name) => `leases.${name}`),
-  ...['get', 'list', 'count', 'history', 'at', 'queue', 'freezes'].map(
+  ...['get', 'list', 'count', 'history', 'at', 'queue', 'why', 'freezes'].map(
     (name) => `environments.${name}`,
   ),
   ...['get', 'list', 'count'].flatMap((name) => [`drones.${name}`, `backends.${name}`]),

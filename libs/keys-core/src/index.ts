@@ -66,6 +66,7 @@ export {
   type BackendSort,
   type BackendStatus,
   hasFailed,
+  hasFailedOrWasRefused,
   isStopping,
   sayEnd,
   sayFailure,

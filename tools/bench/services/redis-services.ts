@@ -11,7 +11,7 @@ import type { Rig } from '../rig/rig.ts';
 const REDIS = { command: 'redis-server', debianPackage: 'redis-server', service: 'redis-server' };
 const RETRY_MS = 50;
 
-/** One Redis that has every write on disk before it answers, as PostgreSQL has; undefined where there is none. */
+/** One Redis that has every write on disk before it answers, as PostgreSQL has; undefined without Redis. */
 async function startRedis(rig: Rig): Promise<Redis | undefined> {
   const file = await provide(REDIS);
   if (file === undefined) return undefined;

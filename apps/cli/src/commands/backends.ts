@@ -2,7 +2,7 @@ import {
   BACKEND_SORTS,
   BACKEND_STATUSES,
   bytesText,
-  hasFailed,
+  hasFailedOrWasRefused,
   percentText,
   printableText,
   sayEnd,
@@ -73,10 +73,10 @@ const COLUMNS: readonly Column<BackendView>[] = [
   { head: 'lease id', text: (backend) => backend.leaseId, isWide: true },
 ];
 
-/** The status, or how its program failed: `Crashed (17)`, as in the list of keys. */
+/** The status, or how it failed: `Crashed (17)`, as in the list of keys. */
 function statusText(backend: BackendView): string {
   const { status, address } = backend;
-  if (status !== 'terminated' || !hasFailed(backend, address !== null)) return status;
+  if (status !== 'terminated' || !hasFailedOrWasRefused(backend, address !== null)) return status;
   return sayFailure(backend);
 }
 

@@ -200,6 +200,69 @@ describe('leasehold leases', () => {
     ]);
   });
 
+  test('why says who holds a lease and who waits, who made others wait, and what is taken in opposite orders', async () => {
+    const take = (holder: string, key: string, waitMs = 0) =>
+      cli.api().leases.acquire.mutate({
+        namespace: ['explained'],
+        key,
+        holder,
+        waitMs,
+        ttlMs: 30_000,
+        localTimeMs: 0,
+      });
+    const leaseOf = async (asked: ReturnType<typeof take>) => {
+      const answer = await asked;
+      if (answer.outcome !== 'granted') {
+        throw new Error(`the test expected a grant: ${answer.outcome}`);
+      }
+      const { leaseId, fencingToken } = answer.lease;
+      return { leaseId, fencingToken };
+    };
+    for (const [holder, order] of [
+      ['ann', ['a', 'b']],
+      ['bob', ['b', 'a']],
+    ] as const) {
+      const held = [];
+      for (const key of order) held.push(await leaseOf(take(holder, key)));
+      for (const lease of held) await cli.api().leases.release.mutate(lease);
+    }
+    const first = await leaseOf(take('ann', 'a'));
+    const second = take('cem', 'a', 30_000);
+    const line = async () => cli.api().leases.waiters.query({ namespace: 'explained', name: 'a' });
+    await waitUntil(async () => (await line()).items.length === 1);
+
+    const one = await cli.run('leases', 'why', 'explained/a', '--since', '10m');
+    await cli.api().leases.release.mutate(first);
+    await leaseOf(second);
+    const all = await cli.run('leases', 'why', '--namespace', 'explained');
+    const none = await cli.run('env', 'why', 'explained/never');
+
+    expect(one.stdout).toMatch(
+      /^Held now\nHOLDER .*\nann +bootstrap admin .* ago +\d.* s +[0-9a-f-]{36}\n/u,
+    );
+    expect(one.stdout).toMatch(/^1 waits now\nPLACE .*\n +1 +cem +\d/mu);
+    expect(one.stdout).toMatch(
+      /^Since 20\S+Z, 1 caller waited \d.* together, the longest \d.*\.\nmade them wait\nHOLDER .*\nann +bootstrap admin +\d/mu,
+    );
+    const opposite =
+      /^ {2}explained\/b while holding explained\/a: 1 time, by ann, last at 20\S+Z\n {2}explained\/a while holding explained\/b: 1 time, by bob,/mu;
+    expect(one.stdout).toMatch(opposite);
+    expect(all.stdout).toMatch(
+      /^Waited for since 20\S+Z\.\nSCOPE .*\nexplained\/a +lease +\d.* ann \(\d/mu,
+    );
+    expect(all.stdout).toMatch(opposite);
+    expect(none.stdout).toMatch(
+      /^Nobody holds it\.\n\nNobody waits\.\n\nNobody waited since 20\S+Z\.\n\nNo leases were taken in opposite orders since 20/u,
+    );
+    const names = await cli.run('leases', 'why', 'explained/a', '-o', 'name');
+    expect(names.stdout).toBe('ann\n');
+    const { blockers } = await cli.answer<{ blockers: object[] }>('leases', 'why', 'explained/a');
+    expect(blockers).toMatchObject([{ holder: 'ann', actor: 'bootstrap admin', grants: 1 }]);
+    expect(await cli.refused('leases', 'why', 'explained/a', '--since', '3d')).toMatchObject({
+      code: 'cli.usage',
+    });
+  });
+
   test('a lease that nobody ever held ends with 4, and a text that cannot be a scope with 2', async () => {
     expect(await cli.refused('leases', 'show', 'no/such')).toEqual({
       exitCode: 4,

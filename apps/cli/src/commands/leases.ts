@@ -15,6 +15,7 @@ import {
   rowsText,
   withAll,
   withDatacenters,
+  withDuration,
   withHolding,
   withInternal,
   withPage,
@@ -40,6 +41,7 @@ import {
   type MomentOptions,
 } from '../output/grant-text.ts';
 import { printable, type Column } from '../output/text.ts';
+import { waitsText, whyText } from '../output/why-text.ts';
 import { addFreezes, readFreezes, frozenText } from './freezes.ts';
 import { addPermits } from './permits.ts';
 import { addEnvironmentRun, addGuard, addRun } from '../run/run.ts';
@@ -56,6 +58,7 @@ export function addLeases(cli: Cli, program: Command): void {
   addTree(cli, parent);
   addWaiters(cli, parent);
   addWaits(cli, parent);
+  addWhy(cli, parent, LEASES);
   addFailingCallbacks(cli, parent);
   addRevoke(cli, parent, LEASES);
   addRenewal(cli, parent, {
@@ -89,6 +92,7 @@ export function addEnvironments(cli: Cli, program: Command): void {
     .description('List, inspect, revoke and freeze environments, and run commands in them');
   addLs(cli, parent, ENVIRONMENTS);
   addShow(cli, parent, ENVIRONMENTS);
+  addWhy(cli, parent, ENVIRONMENTS);
   addRevoke(cli, parent, ENVIRONMENTS);
   addHistory(cli, parent, ENVIRONMENTS);
   addWatch(cli, parent, ENVIRONMENTS);
@@ -227,6 +231,39 @@ function addWaits(cli: Cli, parent: Command): void {
       const faces = face === undefined ? [...FACES] : [face];
       const page = await cli.client().leases.contention.query({ ...options, faces });
       cli.showPage(page, 'Nobody waits.', waitsColumns(options.datacenter));
+    });
+}
+
+const HOUR_MS = 60 * 60_000;
+const MINUTE_MS = 60_000;
+
+const WHY_HELP = `
+Who holds it and who waits now; who made others wait, and for how long all waits together; and which leases are taken in
+opposite orders: one while another is held, and that one while the first is held. Their holders can wait for each other
+forever. Without an argument: what was waited for most.`;
+
+type WhyOptions = ScopeOptions & { readonly since: number };
+
+/** Who made others wait. */
+function addWhy(cli: Cli, parent: Command, { noun, aNoun, argument, router }: LeaseFace): void {
+  const named = noun === 'lease' ? '[scope]' : argument;
+  const command = withScope(cli.leaf(parent, `why ${named}`, `Show why callers wait for ${aNoun}`));
+  withDuration(command, '--since', {
+    about: 'how far back to look',
+    range: [MINUTE_MS, 24 * HOUR_MS],
+    defaultMs: HOUR_MS,
+  })
+    .addHelpText('after', WHY_HELP)
+    .action(async (text: string | undefined, { namespace, datacenter, since }: WhyOptions) => {
+      const asked = { windowMinutes: Math.ceil(since / MINUTE_MS), datacenter };
+      const client = cli.client();
+      if (text === undefined) {
+        const waits = await client.leases.waits.query({ ...asked, namespace });
+        cli.show(waits, () => waitsText(waits, cli.listing.format));
+        return;
+      }
+      const why = await client[router].why.query({ ...parseScope(text, namespace), ...asked });
+      cli.show(why, () => whyText(why, cli.listing.format));
     });
 }
 

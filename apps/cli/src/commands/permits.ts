@@ -47,7 +47,7 @@ const SET_HELP = `
   leasehold leases permits set exports.tenant --per-key 2 --total 20 --reason "the new export workers"
 
 It stays in force, whatever services declare. With fewer permits nobody is stopped: the next one is granted when there
-is room. A --total that is new counts all who hold a permit; without --total there is none.
+is room. A --total that is new counts all who hold a permit; without --total only each key has a limit.
 \`leases acquire\` and \`leases run\` take a permit with --permit.
 ${NAMESPACE_HELP}`;
 

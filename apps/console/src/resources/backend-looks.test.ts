@@ -19,6 +19,7 @@ describe('how a backend ended', () => {
     [{ ...CRASHED, exitCode: 0, address: null }, 'Ended before it was ready'],
     [{ ...CRASHED, reason: 'startup_timeout', exitCode: 143 }, 'Not ready in time'],
     [{ ...CRASHED, reason: 'internal', exitCode: null }, 'Could not be run'],
+    [{ ...CRASHED, reason: 'refused', exitCode: null, address: null }, 'Refused by its drone'],
   ] as const)('a failure has its own words: %o', (backend, label) => {
     expect(failureLabel(backend)).toBe(label);
   });
@@ -26,7 +27,7 @@ describe('how a backend ended', () => {
   test('an end that was asked for, an exit with code 0, and a running backend are no failures', () => {
     expect(failureLabel({ ...CRASHED, exitCode: 0 })).toBeUndefined();
     for (const reason of TERMINATION_REASONS) {
-      if (['exited', 'startup_timeout', 'internal'].includes(reason)) continue;
+      if (['exited', 'startup_timeout', 'internal', 'refused'].includes(reason)) continue;
       expect(failureLabel({ ...CRASHED, reason, exitCode: 137 }), reason).toBeUndefined();
     }
     expect(
@@ -65,6 +66,14 @@ describe('how a backend ended', () => {
         states: [{ ...state, status: 'terminated', detail: 'no such command: nod' }],
       }),
     ).toBe('It could not be run, before it was ready: no such command: nod');
+    expect(
+      endSentence({
+        ...backend,
+        reason: 'refused',
+        exitCode: null,
+        states: [{ ...state, status: 'terminated', detail: 'the drone is full' }],
+      }),
+    ).toBe('Its drone refused to start it: the drone is full');
     expect(endSentence({ ...backend, reason: 'startup_timeout', exitCode: 143 })).toBe(
       'It was not ready in time, 2.5 s after its start.',
     );

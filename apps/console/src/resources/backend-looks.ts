@@ -8,7 +8,7 @@ import {
 import {
   type BackendEnd,
   type BackendStatus,
-  hasFailed,
+  hasFailedOrWasRefused,
   sayEnd,
   sayFailure,
   sayLived,
@@ -32,6 +32,7 @@ const REASON_TEXTS: Record<TerminationReason, string> = {
   startup_timeout: 'it was not ready in time',
   exited: 'it ended by itself',
   drone_lost: 'its drone was lost',
+  refused: 'its drone refused to start it',
   internal: 'it could not be run',
 };
 
@@ -55,9 +56,9 @@ interface ListedEnd extends Omit<BackendEnd, 'detail'> {
   readonly address: string | null;
 }
 
-/** How the program of a backend failed, in the words of a badge: `Crashed (17)`; undefined if it did not. */
+/** How a backend failed, in the words of a badge: `Crashed (17)`; undefined if it did not. */
 export function failureLabel({ status, address, ...end }: ListedEnd): string | undefined {
-  if (status !== 'terminated' || !hasFailed(end, address !== null)) return undefined;
+  if (status !== 'terminated' || !hasFailedOrWasRefused(end, address !== null)) return undefined;
   return sayFailure(end);
 }
 
@@ -78,6 +79,12 @@ interface EndedBackend extends ListedEnd {
   }[];
 }
 
+/** Ends of backends of which nobody needs to be told that they were not ready. */
+const SAYS_NOT_READY: ReadonlySet<TerminationReason | null> = new Set([
+  'startup_timeout',
+  'refused',
+]);
+
 /** How it ended, as a sentence: `It crashed with exit code 17, 2 s after its start, before it was ready.` */
 export function endSentence(backend: EndedBackend): string {
   const { reason, exitCode, address, states, statusAt } = backend;
@@ -88,7 +95,7 @@ export function endSentence(backend: EndedBackend): string {
   return [
     `${said.slice(0, 1).toUpperCase()}${said.slice(1)}`,
     sayLived(lived),
-    ...(address === null && reason !== 'startup_timeout' ? [', before it was ready'] : []),
+    ...(address === null && !SAYS_NOT_READY.has(reason) ? [', before it was ready'] : []),
     detail === null || detail === '' ? '.' : `: ${detail}`,
   ].join('');
 }
@@ -115,7 +122,12 @@ export function keyBackendLook({
   backendEnd,
 }: Pick<KeyView, 'backendStatus' | 'backendEnd'>): Look | undefined {
   if (backendStatus === null) return undefined;
-  return lookOf(backendStatus, backendEnd?.hasFailed === true ? sayFailure(backendEnd) : undefined);
+  return lookOf(backendStatus, isFailure(backendEnd) ? sayFailure(backendEnd) : undefined);
+}
+
+/** Whether the end of a key's backend is one that people look for. */
+export function isFailure(end: KeyView['backendEnd']): end is NonNullable<KeyView['backendEnd']> {
+  return end !== null && (end.hasFailed || end.reason === 'refused');
 }
 
 function lookOf(status: BackendStatus, failure: string | undefined): Look {

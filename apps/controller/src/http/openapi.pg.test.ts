@@ -108,12 +108,12 @@ function fullInputs(
     ...['audit', 'backends', 'drones', 'environments', 'events', 'keys', 'leases', 'people']
       .concat('reservations', 'tokens')
       .map((group) => [`${group}.list`, {}] as const),
-    ...['waiters', 'history', 'get'].map((name) => [`leases.${name}`, named] as const),
+    ...['waiters', 'history', 'get', 'why'].map((name) => [`leases.${name}`, named] as const),
     ...['waiters', 'history', 'get'].map((name) => [`keys.${name}`, named] as const),
-    ...['history', 'get'].map((name) => [`environments.${name}`, environment] as const),
+    ...['history', 'get', 'why'].map((name) => [`environments.${name}`, environment] as const),
     ['environments.freezes', {}],
     ['environments.unfreeze', { freezeId, reason: 'why' }],
-    ...['declared', 'contention', 'tree'].map((name) => [`leases.${name}`, {}] as const),
+    ...['declared', 'contention', 'waits', 'tree'].map((name) => [`leases.${name}`, {}] as const),
     ...['resolve', 'get'].map((name) => [`reservations.${name}`, resolved] as const),
     ['gateway.route', { key: named }],
     ['gateway.sync', { gatewayId: 'g1', version: '1', connections: 0, routes: 0, uses: [] }],

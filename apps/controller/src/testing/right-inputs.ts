@@ -105,6 +105,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
   'environments.acquire': { supersede: undefined },
   'environments.history': { environment: undefined },
   'environments.queue': { environment: undefined },
+  'environments.why': { environment: undefined },
   'leases.at': { key: undefined },
   // In a namespace of its own: what others acquire is held by one.
   'leases.declare': {
@@ -121,6 +122,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
   'leases.get': { key: undefined },
   'leases.history': { key: undefined },
   'leases.waiters': { key: undefined },
+  'leases.why': { key: undefined },
   'backends.report': { status: 'terminated', reason: 'exited' },
   'backends.terminate': { mode: 'hard' },
   'datacenters.giveUp': { datacenter: 'dc9' },

@@ -32,6 +32,7 @@ import {
   textSchema,
   toldFields,
   uuidSchema,
+  windowMinutesSchema,
 } from './common.ts';
 
 /** What a holder writes about itself, for callers that are refused. */
@@ -209,6 +210,8 @@ const addressFields = {
   ...placedFields,
 };
 
+const WAITS_WINDOW_MINUTES_MAX = 24 * 60;
+
 /** The name in an address, from either of its two fields. */
 function addressOf<Fields extends { name?: string | undefined; key?: string | undefined }>(
   { name, key, ...rest }: Fields,
@@ -227,6 +230,16 @@ export const leaseNameSchema = z.strictObject(addressFields).transform(addressOf
 /** Asks who held a lease at a moment of the database's clock. */
 export const leaseAtInputSchema = z
   .strictObject({ ...addressFields, at: instantSchema })
+  .transform(addressOf);
+
+/** The time up to now that waits are counted in: they are kept for a day. */
+const waitsWindowFields = {
+  windowMinutes: windowMinutesSchema.max(WAITS_WINDOW_MINUTES_MAX).default(60),
+};
+
+/** Asks why callers wait for a lease. */
+export const leaseWhyInputSchema = z
+  .strictObject({ ...addressFields, ...waitsWindowFields })
   .transform(addressOf);
 
 /** Asks for what belongs to one lease, page by page. */
@@ -248,6 +261,9 @@ export const leaseListInputSchema = z
 
 export const leaseCountInputSchema = z.strictObject(leaseFilterFields).prefault({});
 
+/** Each that is shown costs two statements of its own. */
+const WAITS_LIMIT_MAX = 20;
+
 /** What is in a namespace and below it. */
 const withinFields = {
   namespace: anyNamespaceSchema.optional(),
@@ -268,6 +284,16 @@ export const leaseContentionInputSchema = z
     ...pageFields,
     /** What is waited for; leases alone without it. */
     faces: z.array(z.enum(FACES)).min(1).max(FACES.length).optional(),
+  })
+  .prefault({});
+
+export const leaseWaitsInputSchema = z
+  .strictObject({
+    /** In this namespace and its children; everywhere without it. */
+    namespace: anyNamespaceSchema.optional(),
+    ...waitsWindowFields,
+    limit: z.int().min(1).max(WAITS_LIMIT_MAX).default(5),
+    ...placedFields,
   })
   .prefault({});
 
@@ -379,6 +405,11 @@ export const environmentNameSchema = z
 /** Asks who held an environment at a moment of the database's clock. */
 export const environmentAtInputSchema = z
   .strictObject({ ...environmentAddressFields, at: instantSchema })
+  .transform(environmentAddressOf);
+
+/** Asks why callers wait for an environment. */
+export const environmentWhyInputSchema = z
+  .strictObject({ ...environmentAddressFields, ...waitsWindowFields })
   .transform(environmentAddressOf);
 
 const environmentFilterFields = { ...leaseFilterFields, action: actionSchema.optional() };

@@ -12,6 +12,7 @@ import {
   environmentListInputSchema,
   environmentNameSchema,
   environmentPageInputSchema,
+  environmentWhyInputSchema,
   freezeInputSchema,
   freezeListInputSchema,
   tryAcquireInputSchema,
@@ -216,6 +217,10 @@ export const environmentsRouter = router({
   history: viewerProcedure
     .input(bounded(environmentPageInputSchema))
     .query(placed(({ services, caller }, page) => services.environments.history(page, caller))),
+
+  why: viewerProcedure
+    .input(bounded(environmentWhyInputSchema))
+    .query(placed(({ services, caller }, asked) => services.environments.why(asked, caller))),
 
   /** Who held it at a moment. */
   at: viewerProcedure

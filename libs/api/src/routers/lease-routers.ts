@@ -20,6 +20,8 @@ import {
   leasePageInputSchema,
   leaseSessionInputSchema,
   leaseTreeInputSchema,
+  leaseWaitsInputSchema,
+  leaseWhyInputSchema,
   releaseItemSchema,
   releaseManyInputSchema,
   setPermitsInputSchema,
@@ -187,6 +189,16 @@ const looking = {
   contention: viewerProcedure
     .input(bounded(leaseContentionInputSchema))
     .query(listed(({ services, caller }, wanted) => services.leases.contention(wanted, caller))),
+
+  /** Who made others wait for it, and what is taken in an opposite order. */
+  why: viewerProcedure
+    .input(bounded(leaseWhyInputSchema))
+    .query(placed(({ services, caller }, asked) => services.leases.why(asked, caller))),
+
+  /** What was waited for, of leases and of environments. */
+  waits: viewerProcedure
+    .input(bounded(leaseWaitsInputSchema))
+    .query(placed(({ services, caller }, asked) => services.leases.waits(asked, caller))),
 
   failingCallbacks: viewerProcedure
     .input(bounded(failingCallbacksInputSchema))

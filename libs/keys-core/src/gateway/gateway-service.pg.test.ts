@@ -67,12 +67,12 @@ const startedAfter = (on: Keys, before: string | null): Promise<string> =>
   });
 
 /** A question about a route that has started a backend, and waits for it. */
-async function aWaitingStart(on: Gateways) {
+async function aWaitingStart(on: Gateways, waitMs = 20_000) {
   const drone = await aDrone(on.store.vital, { capacity: 100 });
   const access = accessOf();
   const { token } = await on.gateway.sign({ key: keyNamed('demo'), access, spawn: ROOM });
   const { claims } = await judge(on, token);
-  const asked = route(on, { start: claims?.start, waitMs: 20_000 });
+  const asked = route(on, { start: claims?.start, waitMs });
   return { drone, asked, backendId: await startedAfter(on, null) };
 }
 
@@ -355,6 +355,29 @@ describe('routes', () => {
     await on.keys.report(reportOf(drone, next, 'ready', { address: ADDRESS }));
 
     expect((await asked).route.address).toBe(ADDRESS);
+  });
+
+  test('of starts that are all refused, each is asked for later than the one before', async () => {
+    const on = await openGateways();
+    const { drone, asked, backendId } = await aWaitingStart(on, 500);
+    let isOver = false;
+    const refused = expect(asked.finally(() => (isOver = true))).rejects.toBeDefined();
+
+    let count = 1;
+    for (let last: string | undefined = backendId; last !== undefined;) {
+      const before: string = last;
+      const end = { reason: 'internal', refused: true } as const;
+      await on.keys.report(reportOf(drone, before, 'terminated', end));
+      last = await waitUntil(async () => {
+        const next = (await on.keys.get(keyNamed('demo'), CLIENT))?.backendId ?? null;
+        return next !== before ? next : isOver && 'over';
+      }).then((found) => (found === 'over' ? undefined : found));
+      if (last !== undefined) count += 1;
+    }
+
+    await refused;
+    // At 0, 0, 100 and 300 ms; the next one would be at 700 ms, and is asked for when the time is over.
+    expect(count).toBeLessThanOrEqual(5);
   });
 
   test('a start whose program has failed is answered as that at once', async () => {

@@ -14,6 +14,7 @@ import type {
   GatewayUse,
 } from '../kernel/gateway.ts';
 import { toleratedClockRatio } from '../kernel/ladder.ts';
+import { keyTopic } from '../kernel/resource.ts';
 import {
   type ConnectInput,
   type ConnectResult,
@@ -268,6 +269,8 @@ interface Asking {
  * it was read.
  */
 const ROUTE_TRIES_MAX = 8;
+/** Before the third try; twice as long before each further one. The second may go to another drone at once. */
+const ROUTE_PAUSE_MS = 100;
 
 async function routeOf(
   deps: GatewayServiceDeps,
@@ -281,6 +284,11 @@ async function routeOf(
   let spawned = false;
   let lost = new LeaseError('key.terminating');
   for (let tries = 0; tries < ROUTE_TRIES_MAX; tries += 1) {
+    if (tries > 1) {
+      const pauseMs = ROUTE_PAUSE_MS * 2 ** (tries - 2);
+      const pauseEndsMs = Math.min(untilMs, store.clock.nowMs() + pauseMs);
+      await store.hints.next(keyTopic(input.key), pauseEndsMs, signal);
+    }
     const waitMs = Math.max(0, untilMs - store.clock.nowMs());
     const found = await connected(deps, { ...input, waitMs }, asking);
     spawned ||= found.spawned;

@@ -14,7 +14,7 @@ import {
   releaseOf,
   renewalOf,
 } from '../testing/kernel-fixture.ts';
-import { declarePermits } from '../testing/pool-fixture.ts';
+import { declarePermits, setPermits } from '../testing/pool-fixture.ts';
 import { revoke } from './sql/revoke.ts';
 
 /** Short enough that grants run out many times within the test, in real time. */
@@ -101,8 +101,15 @@ interface Seen {
   readonly until: number;
 }
 
-/** Lets workers race through several controllers, with their reapers. @returns all grants, in order. */
-async function raceFor(kernel: Kernel, ask: Ask): Promise<Seen[]> {
+/**
+ * Lets workers race through several controllers, with their reapers, while somebody does something again and
+ * again. @returns all grants, in order.
+ */
+async function raceFor(
+  kernel: Kernel,
+  ask: Ask,
+  meanwhile?: () => Promise<unknown>,
+): Promise<Seen[]> {
   const kernels = [kernel];
   while (kernels.length < CONTROLLERS) {
     kernels.push(await openKernel({ databaseUrl: kernel.databaseUrl }));
@@ -113,6 +120,9 @@ async function raceFor(kernel: Kernel, ask: Ask): Promise<Seen[]> {
     const reaper = createReaper(store);
     while (!isOver) await reaper.runOnce();
   });
+  const disturbing = (async () => {
+    while (!isOver && meanwhile !== undefined) await meanwhile();
+  })();
   await Promise.all(
     kernels.flatMap((each, controller) =>
       Array.from({ length: WORKERS_PER_CONTROLLER }, (_, index) => {
@@ -122,7 +132,7 @@ async function raceFor(kernel: Kernel, ask: Ask): Promise<Seen[]> {
     ),
   );
   isOver = true;
-  await Promise.all(reaping);
+  await Promise.all([...reaping, disturbing]);
   const rows = await kernel.store.general.$queryRaw<
     (Omit<Seen, 'until'> & { readonly endedAt: number | null })[]
   >`
@@ -172,6 +182,29 @@ describe(`random workers on pools through ${String(CONTROLLERS)} controllers, se
     expect(tooMany).toEqual([]);
     expect(notGrowing(grants)).toEqual([]);
     expect(grants.some((grant) => beside(grant, grants).length === 4)).toBe(true);
+  });
+
+  test('never more than the permits of a key are unexpired while a total comes and goes, and tokens grow', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    let changeCount = 0;
+
+    const grants = await raceFor(
+      kernel,
+      (draw) => ({ name: ['a', 'b', 'c'][draw(3)] ?? 'a', mode: 'permit' }),
+      async () => {
+        changeCount += 1;
+        await setPermits(kernel, { perKey: 2, total: changeCount % 2 === 0 ? null : 5 });
+      },
+    );
+
+    const tooMany = grants.filter(
+      (grant) => beside(grant, grants).filter(({ name }) => name === grant.name).length >= 2,
+    );
+    expect(changeCount).toBeGreaterThan(4);
+    expect(grants.length).toBeGreaterThan(20);
+    expect(tooMany).toEqual([]);
+    expect(notGrowing(grants)).toEqual([]);
   });
 
   test('never is a lease held alone beside anybody who shares it, and tokens grow', async () => {

@@ -25,6 +25,7 @@ export const TERMINATION_REASONS = [
   'startup_timeout',
   'exited',
   'drone_lost',
+  'refused',
   'internal',
 ] as const;
 export type TerminationReason = (typeof TERMINATION_REASONS)[number];
@@ -77,6 +78,7 @@ const STOPPED: Partial<Record<TerminationReason, string>> = {
   lifetime: 'it was stopped: its lifetime was over',
   idle: 'it was stopped: nobody used it for as long as its idle time',
   drone_lost: 'its drone was lost',
+  refused: 'its drone refused to start it',
 };
 
 /** The signal that ended a program, by its exit code; undefined for a program that exited by itself. */
@@ -93,6 +95,11 @@ export function hasFailed({ reason, exitCode }: BackendEnd, wasReady: boolean): 
   return reason === 'exited' && (exitCode !== 0 || !wasReady);
 }
 
+/** Whether a backend failed by its program, or was never started because its drone refused to: people look for why. */
+export function hasFailedOrWasRefused(end: BackendEnd, wasReady: boolean): boolean {
+  return end.reason === 'refused' || hasFailed(end, wasReady);
+}
+
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
@@ -106,10 +113,11 @@ export function sayLived(livedMs: number | null): string {
   return `, ${(livedMs / 1_000).toFixed(1)} s after its start`;
 }
 
-/** How the program of a backend failed that did, in the words of a list: `Crashed (17)`. */
+/** How a backend failed that did, in the words of a list: `Crashed (17)`. */
 export function sayFailure({ reason, exitCode }: Pick<BackendEnd, 'reason' | 'exitCode'>): string {
   if (reason === null) return 'Failed';
   if (reason === 'startup_timeout') return 'Not ready in time';
+  if (reason === 'refused') return 'Refused by its drone';
   if (reason === 'internal') return 'Could not be run';
   const signal = signalOf(exitCode);
   if (signal !== undefined) return `Killed by ${signal}`;

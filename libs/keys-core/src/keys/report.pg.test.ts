@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { getBackend } from '../fleet/sql/backends.ts';
 import { openSession } from '../fleet/sql/drone-sessions.ts';
+import { setDraining } from '../fleet/sql/drones.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import {
@@ -103,6 +104,41 @@ describe('report', () => {
     expect(await connect(on, { key: keyNamed('running') })).toMatchObject({
       backendId: running.backendId,
     });
+  });
+
+  test('of a refused spawn says so, and why, in the backend and in the history of its key', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+
+    const refusal = { refused: true, reason: 'internal', detail: 'the drone is full' } as const;
+    await on.keys.report(reportOf(drone, backendId, 'terminated', refusal));
+
+    expect((await statesOf(on, backendId)).now).toBe('terminated refused');
+    const [newest] = (await on.keys.history({ ...keyNamed('demo'), limit: 1 }, CLIENT)).items;
+    expect(newest).toMatchObject({
+      kind: 'released',
+      reason: 'its drone refused to start it: the drone is full',
+    });
+  });
+
+  test('of a refused spawn has its drone chosen last for the next ones', async () => {
+    const on = await openKeys();
+    const first = await aDrone(on.store.general);
+    const second = await aDrone(on.store.general);
+    const { backendId, droneId } = await connect(on);
+    const drone = droneId === first.droneId ? first : second;
+    const refusal = { refused: true, reason: 'internal' } as const;
+    await on.keys.report(reportOf(drone, backendId, 'terminated', refusal));
+    const chosen = async (name: string) => (await connect(on, { key: keyNamed(name) })).droneId;
+
+    const next = [await chosen('a'), await chosen('b'), await chosen('c')];
+    const [other = ''] = next;
+    await setDraining(on.store.general, other, true);
+
+    expect(next).toEqual([other, other, other]);
+    expect(other).not.toBe(droneId);
+    expect(await chosen('d')).toBe(droneId);
   });
 
   test('C32 moves states only forward; a late or repeated report moves nothing', async () => {

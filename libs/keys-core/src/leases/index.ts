@@ -14,6 +14,7 @@ export { createLeasesTogether } from './acquiring-all.ts';
 export type {
   AcquireAllAnswer,
   AcquireAnswer,
+  Blocker,
   CallerLife,
   ContentionHolder,
   ContentionView,
@@ -31,6 +32,9 @@ export type {
   LeasesTogether,
   LeaseTree,
   LeaseView,
+  LeaseWhy,
+  MostWaitedView,
+  OppositeOrders,
   PermitsInForce,
   PoolView,
   QueuedView,
@@ -38,6 +42,7 @@ export type {
   RevocationNotice,
   SupersededView,
   WaitingAnswer,
+  WaitsView,
 } from './lease-types.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';

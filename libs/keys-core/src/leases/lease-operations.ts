@@ -62,6 +62,7 @@ import {
 } from './sql/declarations.ts';
 import { type PoolFound, readPool } from './sql/read-pool.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
+import { explainWaits, summarizeWaits } from './why.ts';
 
 export interface LeaseOperationsDeps extends LeaseReader {
   /** One per controller, for all faces. */
@@ -77,6 +78,9 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     count: (input, caller) => countLeases(deps, input, caller),
     tree: (input, caller) => leaseTree(deps, input, caller),
     contention: (input, caller) => contentionPage(deps, input, caller),
+    why: ({ namespace, name, windowMinutes }, caller) =>
+      explainWaits(store, { face, namespace, name }, { windowMinutes, caller }),
+    waits: (input, caller) => summarizeWaits(store, input, caller),
     failingCallbacks: (input, caller) => failingCallbackPage(deps, input, caller),
     waiters: (input, caller) => waiterPage(store, { resource: { ...input, face }, caller }, input),
     queue: (input, caller) => environmentQueue(store, input, caller),

@@ -335,6 +335,108 @@ export interface ContentionHolder {
   readonly waitsFor: (Resource & { readonly since: string }) | null;
 }
 
+/** Who made others wait for a resource. */
+export interface Blocker {
+  readonly holder: string;
+  /** The token or the person that it was granted to; null where its beginning is not kept any more. */
+  readonly actor: string | null;
+  /** During how many of its grants somebody waited. */
+  readonly grants: number;
+  /** How long they waited during these, all waits together. */
+  readonly waitedMs: number;
+  /** The longest that one of them waited during one grant. */
+  readonly longestMs: number;
+}
+
+/** Who took one lease while holding another. */
+export interface OrderSide {
+  readonly times: number;
+  readonly lastAt: string;
+  /** The first of them. */
+  readonly by: readonly { readonly holder: string; readonly actor: string }[];
+}
+
+/** Two leases that are taken in opposite orders: their holders can wait for each other forever. */
+export interface OppositeOrders {
+  readonly one: Resource;
+  readonly other: Resource;
+  /** Who took `other` while holding `one`. */
+  readonly oneFirst: OrderSide;
+  readonly otherFirst: OrderSide;
+}
+
+/** Leases that were taken in opposite orders within a window. */
+interface OrdersFound {
+  /** Those that happened most often, the first ones. */
+  readonly opposite: readonly OppositeOrders[];
+  /** From when on orders were looked for: later than the window where too much has happened. */
+  readonly oppositeFromAt: string;
+}
+
+/** From when on waits were counted. */
+interface WaitsFrom {
+  readonly fromAt: string;
+  /** False where too much has happened: then it begins later than the window. */
+  readonly isComplete: boolean;
+}
+
+/** Why callers wait for a lease or an environment. */
+export interface LeaseWhy extends WaitsFrom, OrdersFound {
+  /** The first of those who hold it now. */
+  readonly holders: readonly {
+    readonly leaseId: string;
+    readonly holder: string;
+    readonly actor: string | null;
+    readonly mode: SlotMode | null;
+    readonly since: string;
+    readonly remainingMs: number;
+  }[];
+  readonly holderCount: number;
+  /** The first in line now. */
+  readonly waiters: readonly Omit<WaiterView & { readonly place: number }, 'ticketId'>[];
+  readonly waiterCount: number;
+  /** The waits within the window, those that last included; they are cut to it. */
+  readonly waits: {
+    readonly count: number;
+    /** All together. */
+    readonly waitedMs: number;
+    readonly longestMs: number;
+    /** How many ended without a grant. */
+    readonly gaveUp: number;
+  };
+  /** Who made others wait, the most first. */
+  readonly blockers: readonly Blocker[];
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
+export interface WaitsInput extends InNamespace {
+  readonly windowMinutes: number;
+  readonly limit: number;
+}
+
+/** A lease or an environment that was waited for. */
+export interface MostWaitedView extends Resource {
+  /** How many waits there were, and how many of them last. */
+  readonly waits: number;
+  readonly waiting: number;
+  /** All together. */
+  readonly waitedMs: number;
+  readonly longestMs: number;
+  /** How many ended without a grant. */
+  readonly gaveUp: number;
+  /** Who made them wait, the most first. */
+  readonly blockers: readonly Blocker[];
+}
+
+/** What callers waited for. */
+export interface WaitsView extends WaitsFrom, OrdersFound {
+  /** Those that were waited for longest, all waits together. */
+  readonly items: readonly MostWaitedView[];
+  readonly datacenter: string;
+  readonly asOf: string;
+}
+
 /** A callback of an expired lease that has failed and is tried again. */
 export interface FailingCallback {
   readonly namespace: string;
@@ -448,6 +550,10 @@ export interface LeaseOperations {
   /** Who held it at a moment. @throws {LeaseError} `request.invalid` for a moment that has not come. */
   at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
   contention(input: ContentionInput, caller: Caller): Promise<DatedPage<ContentionView>>;
+  /** Why callers wait for it. Of one that the caller may not see, what is told of one that nobody ever had. */
+  why(input: Named & { readonly windowMinutes: number }, caller: Caller): Promise<LeaseWhy>;
+  /** What callers waited for, of leases and of environments. */
+  waits(input: WaitsInput, caller: Caller): Promise<WaitsView>;
   failingCallbacks(
     input: InNamespace & PageInput,
     caller: Caller,

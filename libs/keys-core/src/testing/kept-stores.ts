@@ -187,8 +187,9 @@ interface BlankDatabase {
   empty(): Promise<boolean>;
 }
 
-/** Rows that are there from the beginning, as they were. */
+/** Rows that are there from the beginning, as they were; and none of those that a trigger writes when others go. */
 const FIRST_ROWS = `
+  delete from lease_wait;
   update lease_token_floor set floor = 0 where floor <> 0;
   update search_mark set place = null, walked_at = null where walked_at is not null or place is not null;
   update reservation_membership set datacenter = null, store_id = null, synced_epoch = null

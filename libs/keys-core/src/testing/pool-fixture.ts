@@ -1,3 +1,5 @@
+import { LeaseError } from '../kernel/errors.ts';
+import { setAllPermits } from '../leases/permits.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** Declares how many may hold leases of the namespace of `aRequest`, whatever was declared before. */
@@ -13,4 +15,20 @@ export async function declarePermits(
     values (${namespace}, 60000, 'test', 'token-a', ${perKey}::int, ${total}::int, 'test')
     on conflict (namespace) do update
     set permits_per_key = excluded.permits_per_key, permits_total = excluded.permits_total`;
+}
+
+/** Sets the numbers as an operator does, and tries again while a row that is to be moved is locked. */
+export async function setPermits(
+  { store }: Pick<Kernel, 'store'>,
+  permits: { readonly perKey: number; readonly total: number | null },
+): Promise<void> {
+  for (;;) {
+    try {
+      const operator = { principal: 'op', actor: 'op', role: 'operator', namespaces: null } as const;
+      await setAllPermits(store, { namespace: 'test', permits }, operator);
+      return;
+    } catch (error) {
+      if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
+    }
+  }
 }

@@ -6,7 +6,7 @@ import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { withField } from '~/lib/search.ts';
-import { failingLook, keyBackendLook } from '~/resources/backend-looks.ts';
+import { failingLook, isFailure, keyBackendLook } from '~/resources/backend-looks.ts';
 import { isInForce } from '~/resources/grant-view.ts';
 import { GrantList, type GrantListState, useGrantListState } from '~/resources/list/grant-list.tsx';
 import { KEY_FIELDS, keyListInput } from '~/resources/list/grant-search.ts';
@@ -119,7 +119,7 @@ function HolderCell({ item }: { readonly item: KeyItem }) {
           last <Mono>{holder}</Mono>
         </span>
         {failing === null ? (
-          backendEnd?.hasFailed === true && <BackendState item={item} />
+          isFailure(backendEnd) && <BackendState item={item} />
         ) : (
           <Link href={routes.backend(failing.backendId, datacenter)}>
             <LookBadge look={failingLook(failing, item.asOf)} isPlain />

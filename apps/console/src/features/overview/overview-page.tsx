@@ -2,6 +2,7 @@
 
 import { Code, SegmentedControl, Skeleton, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCircleCheck, IconHelpCircle } from '@tabler/icons-react';
+import dynamic from 'next/dynamic';
 import { Fragment, memo, useState } from 'react';
 import type {
   ClockJumpView,
@@ -171,6 +172,11 @@ function ClockAlarm({ jump }: { readonly jump: ClockJumpView }) {
   );
 }
 
+// Below what is seen first.
+const ContentionPanel = dynamic(() =>
+  import('~/resources/contention.tsx').then((module) => module.ContentionPanel),
+);
+
 const MINUTE_MS = 60_000;
 
 /** `for 4 min`: it grows while it is shown, which nobody is told again and again. */
@@ -233,6 +239,7 @@ export function OverviewPage() {
               <ContendedPanel contended={read.data.contended} />
               <Activity {...acts} />
             </div>
+            <ContentionPanel windowMinutes={minutes} />
           </StaleScope>
         </OwnDatacenter>
       )}

@@ -97,6 +97,10 @@ const WaitersPanel = dynamic(() =>
   import('./grant-panels.tsx').then((module) => module.WaitersPanel),
 );
 
+const WhyPanel = dynamic(() =>
+  import('~/resources/contention.tsx').then((module) => module.WhyPanel),
+);
+
 const MomentPanel = dynamic(
   () => import('./moment-panel.tsx').then((module) => module.MomentPanel),
   {
@@ -205,6 +209,9 @@ function GrantTabs({
               <WaitersPanel face={face} {...about} />
             ),
         },
+        ...(face === 'key'
+          ? []
+          : [{ value: 'why', label: 'Why', panel: <WhyPanel face={face} resource={item} /> }]),
         { value: 'events', label: 'Events', panel: <EventsPanel face={face} {...about} /> },
         // Holders of keys attach none.
         ...(face === 'key'

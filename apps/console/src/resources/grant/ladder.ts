@@ -193,6 +193,7 @@ function headlineOf(moment: Moment): string {
 function freeHeadline(face: GrantFace, { endReason, backendEnd }: GrantView): string {
   if (endReason === 'revoked') return 'Free: it was revoked by force.';
   if (backendEnd?.hasFailed === true) return `Free: its backend failed, ${sayEnd(backendEnd)}.`;
+  if (backendEnd?.reason === 'refused') return `Free: ${sayEnd(backendEnd)}.`;
   return `Free: nobody holds this ${face}.`;
 }
 

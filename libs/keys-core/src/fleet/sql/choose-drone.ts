@@ -1,7 +1,7 @@
 /**
  * The scheduler: drones that offer the program, are neither draining nor lost, have room and a
- * fresh heartbeat of their present clock; of two of them taken at random, the one with fewer live
- * backends. Two random choices are nearly as even as the best of all, and controllers that choose
+ * fresh heartbeat of their present clock; those that have just refused a start only if there is no other; of two of
+ * them taken at random, the one with fewer live backends. Two random choices are nearly as even as the best of all, and controllers that choose
  * at the same moment do not all choose the same drone.
  */
 import { statusRank } from '../../kernel/backends.ts';
@@ -26,6 +26,8 @@ export interface Candidate {
   readonly droneId: string;
   readonly program: OfferedProgram;
   readonly isAvailable: boolean;
+  /** Whether it has refused a start a moment ago: it would probably refuse the next one too. */
+  readonly hasRefused: boolean;
   readonly backendCount: number;
 }
 
@@ -38,10 +40,9 @@ export async function chooseDrone(
   const candidates = await readCandidates(store.general, input);
   const willing = candidates.filter((candidate) => isSpawnAllowed(candidate.program, input));
   if (candidates.length > 0 && willing.length === 0) return { problem: 'not_allowed' };
-  const chosen = lessLoadedOfTwo(
-    willing.filter((candidate) => candidate.isAvailable),
-    input.random,
-  );
+  const available = willing.filter((candidate) => candidate.isAvailable);
+  const likely = available.filter((candidate) => !candidate.hasRefused);
+  const chosen = lessLoadedOfTwo(likely.length > 0 ? likely : available, input.random);
   if (chosen === undefined) return { problem: 'no_drone' };
   const { lifetimeLimitSeconds, idleStopSeconds } = chosen.program;
   return { droneId: chosen.droneId, lifetimeLimitSeconds, idleStopSeconds };
@@ -58,6 +59,9 @@ function lessLoadedOfTwo(candidates: readonly Candidate[], random: () => number)
   return second.backendCount < first.backendCount ? second : first;
 }
 
+/** For how long a drone that has refused a start is chosen last. */
+const REFUSED_SECONDS = 10;
+
 /** A new clock voids `heartbeat_at`, so a fresh one is always of the present clock. */
 async function readCandidates(sql: Sql<'general'>, input: DroneChoiceInput): Promise<Candidate[]> {
   const staleAfterMs = heartbeatAgeMsMax(input.heartbeatMs);
@@ -67,7 +71,10 @@ async function readCandidates(sql: Sql<'general'>, input: DroneChoiceInput): Pro
       not d.draining and d.lost_at is null and not ${HAS_LEFT} and coalesce(b.live, 0) < d.capacity
         and d.heartbeat_at is not null
         and d.heartbeat_at >= clock_timestamp() - ${staleAfterMs}::float8 * interval '1 millisecond'
-        as "isAvailable"
+        as "isAvailable",
+      coalesce(
+        d.refused_at > clock_timestamp() - ${REFUSED_SECONDS}::int * interval '1 second', false
+      ) as "hasRefused"
     from drone d
     cross join lateral (
       select e.program

@@ -128,6 +128,9 @@ export async function deleteFreeRows(
   return onlyRow(rows).deleted;
 }
 
+/** How long what became of a wait is kept: the longest window that is asked for is a day. */
+const WAITS_KEPT_HOURS = 25;
+
 /** How long the callback of an expired lease waits to be called. */
 export const CALLBACK_KEPT_MS = 24 * 60 * 60 * 1_000;
 
@@ -157,6 +160,21 @@ export async function removeOldLeaseRows(
       where p.expired_at < clock_timestamp() - ${CALLBACK_KEPT_MS}::float8 * interval '1 millisecond'`,
     deletes: fragment`
       gone as (delete from lease_reap p using old o where p.lease_id = o.lease_id returning p.lease_id)`,
+  });
+  // Index: `lease_wait_ended_at_idx`.
+  await removeOld(sql, pass, 'waits', {
+    old: fragment`
+      select w.ended_at, w.ticket_id, w.face, w.namespace, w.name from lease_wait w
+      where w.ended_at < clock_timestamp() - ${WAITS_KEPT_HOURS}::int * interval '1 hour'
+      order by w.ended_at`,
+    deletes: fragment`
+      gone as (
+        delete from lease_wait w
+        using old o
+        where w.face = o.face and w.namespace = o.namespace and w.name = o.name
+          and w.ended_at = o.ended_at and w.ticket_id = o.ticket_id
+        returning w.ticket_id
+      )`,
   });
   await removeAll(pass, 'tickets', () => dropLapsedTickets(sql, ROWS_PER_STATEMENT_MAX));
 }

@@ -4,6 +4,7 @@ import { LeaseError } from '../../kernel/errors.ts';
 import {
   type BackendStatus,
   hasFailed,
+  isStopping,
   sayEnd,
   sayLived,
   statusRank,
@@ -14,7 +15,7 @@ import type { Named, Resource } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { type Fragment, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
+import { type Fragment, fragment, NO_FRAGMENT, onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { BackendReport } from '../key-types.ts';
 import { noteEnd } from './key-failures.ts';
 
@@ -190,7 +191,8 @@ interface ReportResult {
 const NOTHING = { freed: null, isOverstay: false, hasFailed: false };
 
 /**
- * Records a report, in one transaction, locks in the order lease, backend, action.
+ * Records a report: of a backend that starts in one statement, of one that ends in one transaction, which locks in the
+ * order lease, backend, action.
  *
  * `terminated` releases the backend's own grant, by lease id and token: a late report cannot free
  * a newer grant. States only move forward; a report that does not move the backend is kept as
@@ -200,6 +202,30 @@ const NOTHING = { freed: null, isOverstay: false, hasFailed: false };
  * @throws {LeaseError} `session.superseded`, `backend.not_found`.
  */
 export async function report(store: Store, reported: BackendReport): Promise<ReportResult> {
+  const isEnding = isStopping(reported.status) || reported.refused === true;
+  return isEnding ? reportEnding(store, reported) : reportStart(store.vital, reported);
+}
+
+/** Callers wait for these: it is one round trip. */
+async function reportStart(sql: Sql<'vital'>, said: BackendReport): Promise<ReportResult> {
+  const [row] = await sql.$queryRaw<{ isNewest: boolean; isOver: boolean; isMoved: boolean }[]>`
+    with known as materialized (
+      select d.session = ${said.session}::bigint and d.clock_id = ${said.clockId}::uuid as is_newest,
+        b.status = 'terminated' as is_over
+      from backend b
+      join drone d on d.id = b.drone_id
+      where b.id = ${said.backendId} and b.drone_id = ${said.droneId}
+    ),
+    ${movesOf(said, fragment`(select k.is_newest and not k.is_over from known k)`)}
+    select k.is_newest as "isNewest", k.is_over as "isOver", exists (select from moved) as "isMoved"
+    from known k`;
+  if (row === undefined) throw new LeaseError('backend.not_found');
+  if (!row.isNewest) throw new LeaseError('session.superseded');
+  if (row.isOver) return { ...NOTHING, outcome: 'kill' };
+  return { ...NOTHING, outcome: row.isMoved ? 'recorded' : 'ignored' };
+}
+
+async function reportEnding(store: Store, reported: BackendReport): Promise<ReportResult> {
   return store.vital.$transaction(async (tx) => {
     const backend = await readBackend(tx, reported);
     const said = withOwnReason(reported, backend);
@@ -221,10 +247,11 @@ export async function report(store: Store, reported: BackendReport): Promise<Rep
 }
 
 /**
- * A drone is told that an idle stop is a stop from outside, and reports it as that: controllers of the version before
- * would refuse a report with another reason, again and again.
+ * A drone is told that an idle stop is a stop from outside, and reports it as that, and what it has refused as a
+ * failure: controllers of the version before would refuse a report with another reason, again and again.
  */
 function withOwnReason(reported: BackendReport, { isFoundIdle }: BackendRow): BackendReport {
+  if (reported.refused === true) return { ...reported, reason: 'refused' };
   return isFoundIdle && reported.reason === 'external' ? { ...reported, reason: 'idle' } : reported;
 }
 
@@ -253,7 +280,9 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
 
 /** Releases the backend's grant, with why it ended; or frees a key that was held back after it was ended by force. */
 async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRow) {
-  const end = { reason: said.reason ?? null, exitCode: said.exitCode ?? null };
+  // Why a start was refused is all that is known of it.
+  const detail = said.refused === true ? said.detail : undefined;
+  const end = { reason: said.reason ?? null, exitCode: said.exitCode ?? null, detail };
   const { outcome } = await releaseAlone(tx, 'key', {
     leaseId: backend.leaseId,
     fencingToken: backend.fencingToken,
@@ -273,8 +302,8 @@ async function freeKey(tx: Sql<'vital'>, said: BackendReport, backend: BackendRo
 
 /** Whether a report says that the program of a backend has failed. One that its drone refuses was never tried. */
 function isFailure(said: BackendReport, { wasReady }: BackendRow): boolean {
-  const { status, reason = null, exitCode = null, refused = false } = said;
-  return status === 'terminated' && !refused && hasFailed({ reason, exitCode }, wasReady);
+  const { status, reason = null, exitCode = null } = said;
+  return status === 'terminated' && hasFailed({ reason, exitCode }, wasReady);
 }
 
 async function moveBackend(
@@ -282,15 +311,33 @@ async function moveBackend(
   said: BackendReport,
   backend: BackendRow,
 ): Promise<boolean> {
-  const rank = statusRank(said.status);
-  const { reason = null, address = null, exitCode = null, detail = null } = said;
-  const { image = null, output = null } = said;
+  const { reason = null, exitCode = null } = said;
   const noted =
     said.status === 'terminated' && said.refused !== true
       ? fragment`,${noteEnd(said.backendId, { reason, exitCode, hasFailed: isFailure(said, backend), lasted: backend.hasLasted })}`
-      : fragment``;
+      : NO_FRAGMENT;
   const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
-    with moved as (
+    with ${movesOf(said, fragment`true`)}${noted}${said.refused === true ? noteRefusal(said.droneId) : NO_FRAGMENT}
+    select exists (select from moved) as "isMoved"`;
+  return rows[0]?.isMoved ?? false;
+}
+
+/** A part of the statement that records a refusal: the drone is chosen last for the next starts. */
+function noteRefusal(droneId: string): Fragment {
+  return fragment`,
+    refused as (
+      update drone set refused_at = clock_timestamp()
+      where id = ${droneId} collate "C" and exists (select from moved)
+    )`;
+}
+
+/** The parts of a statement that record what is said of a backend, if `mayBe`; only forward it is `moved`. */
+function movesOf(said: BackendReport, mayBe: Fragment): Fragment {
+  const rank = statusRank(said.status);
+  const { reason = null, address = null, exitCode = null, detail = null } = said;
+  const { image = null, output = null } = said;
+  return fragment`
+    moved as (
       update backend
       set status = ${said.status}, status_rank = ${rank}, status_at = clock_timestamp(),
           reason = coalesce(reason, ${reason}),
@@ -298,10 +345,10 @@ async function moveBackend(
           exit_code = coalesce(${exitCode}::int, exit_code),
           image = coalesce(${image}, image),
           output = coalesce(${output}, output)
-      where id = ${said.backendId} and status_rank < ${rank}
+      where id = ${said.backendId} and status_rank < ${rank} and ${mayBe}
       returning id
     ),
-    known as (
+    repeated as (
       select from backend_state
       where backend_id = ${said.backendId} and status = ${said.status}
         and reason is not distinct from ${reason}
@@ -310,17 +357,15 @@ async function moveBackend(
       insert into backend_state (backend_id, status, reason, address, exit_code, detail)
       select ${said.backendId}, ${said.status}, ${reason}, ${address},
         ${exitCode}::int, ${detail}
-      where not exists (select from known)
+      where not exists (select from repeated) and ${mayBe}
     ),
     -- Any word of the drone about a backend is word that it has the spawn.
     acked as (
       update backend_action
       set acked_at = clock_timestamp()
       where backend_id = ${said.backendId} and kind = 'spawn'
-        and acked_at is null and cancelled_at is null
-    )${noted}
-    select exists (select from moved) as "isMoved"`;
-  return rows[0]?.isMoved ?? false;
+        and acked_at is null and cancelled_at is null and ${mayBe}
+    )`;
 }
 
 /**

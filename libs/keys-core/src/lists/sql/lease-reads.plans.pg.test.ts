@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
 import { readContention } from '../../leases/sql/contention.ts';
+import { readHolds, readMostWaited, readNested, readWaits } from '../../leases/sql/waits.ts';
 import { findRevocationBefore, readRevocations } from '../../leases/sql/revocations.ts';
 import { fillDatabase, type FilledDatabase, heldLeases } from '../../testing/explaining.ts';
 import type { LeaseOrder } from './lease-order.ts';
@@ -26,7 +27,11 @@ const FILL = `${heldLeases(50_000, `'n' || (i % 500) || '.m'`)}
   from lease;
   insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
   select 'lease', 'n7.m', 'r7', gen_random_uuid(), '{}', 'p', now() + interval '1 minute'
-  from generate_series(1, 5000)`;
+  from generate_series(1, 5000);
+  insert into lease_wait (face, namespace, name, ended_at, ticket_id, began_at, waiter, outcome)
+  select 'lease', 'n' || i % 500 || '.m', 'r' || i % 100, now() - i * interval '1 second', gen_random_uuid(),
+    now() - i * interval '1 second', 'w', 'granted'
+  from generate_series(1, 80000) i`;
 
 describe('plans of read queries', () => {
   let database: FilledDatabase;
@@ -135,5 +140,29 @@ describe('plans of read queries', () => {
 
     expect(plan).toContain('lease_pkey');
     expect(plan).not.toMatch(/Seq Scan on lease\b/u);
+  });
+
+  test('why callers wait is read through indexes, of what is newest', async () => {
+    const one = { face: 'lease', namespace: 'n8.m', name: 'r8' } as const;
+    const all = { namespace: '', namespaces: null, windowMinutes: 60 };
+    const indexesOf = [
+      [
+        await database.planOf((sql) => readHolds(sql, one, 60)),
+        'lease_event_resource_idx',
+        'lease_pkey',
+      ],
+      [
+        await database.planOf((sql) => readWaits(sql, one, 60)),
+        'lease_wait_pkey',
+        'lease_waiter_resource_idx',
+      ],
+      [await database.planOf((sql) => readMostWaited(sql, all, 5)), 'lease_wait_ended_at_idx'],
+      [await database.planOf((sql) => readNested(sql, all)), 'lease_event_pkey'],
+    ] as const;
+
+    for (const [plan, ...indexes] of indexesOf) {
+      for (const index of indexes) expect(plan).toContain(index);
+      expect(plan).not.toMatch(/Seq Scan on (?:lease|lease_event|lease_wait)\b/u);
+    }
   });
 });
