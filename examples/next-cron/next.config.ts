@@ -14,8 +14,9 @@ const config: NextConfig = {
     '@leasehold/api',
     '@leasehold/keys-core',
     '@leasehold/service-kit',
-    // Next would link to it from the build otherwise, and nx keeps no links.
+    // Next would link to these from the build otherwise, and nx keeps no links.
     'pg',
+    '@prisma/client',
   ],
   turbopack: { root: workspace },
   outputFileTracingRoot: workspace,

@@ -57,7 +57,7 @@ async function packLibrary(folder, { with: madeOf, inside }) {
     platform: 'node',
     target: 'node20',
     conditions: [CONDITION, 'module'],
-    external: [...Object.keys(dependencies), ...Object.keys(peers)],
+    plugins: [asNeeded([...Object.keys(dependencies), ...Object.keys(peers)])],
     sourcemap: 'linked',
     legalComments: 'none',
     logLevel: 'warning',
@@ -105,6 +105,19 @@ function modulesOf(folder, { exports: all }) {
 function notOurs(dependencies = {}, inside) {
   const isOurs = (name) => name.startsWith('@leasehold/') || inside.includes(name);
   return Object.fromEntries(Object.entries(dependencies).filter(([name]) => !isOurs(name)));
+}
+
+/** What others maintain is imported only if something of it is used: a service need not have every peer. */
+function asNeeded(names) {
+  return {
+    name: 'as-needed',
+    setup({ onResolve }) {
+      onResolve({ filter: /^[^.]/ }, ({ path: id }) => {
+        const isTheirs = names.some((name) => id === name || id.startsWith(`${name}/`));
+        return isTheirs ? { path: id, external: true, sideEffects: false } : undefined;
+      });
+    },
+  };
 }
 
 /** First every declaration by itself, from one program; then a file for each export of those that are reached. */

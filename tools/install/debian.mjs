@@ -45,6 +45,7 @@ export const PACKAGES_OF_ALL = [
   'curl',
   'python3',
   'golang-go',
+  'rsync',
 ];
 
 /** Makes sure that these Debian packages, or what they bring, are there; says which are not. */

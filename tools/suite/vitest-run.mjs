@@ -12,7 +12,7 @@ export const RESULTS = path.join(root, '.test-results');
 const FILE_VARIABLE = 'LEASEHOLD_TEST_REPORT';
 
 /**
- * Runs one file at a time and prints only what failed, in full.
+ * Prints only what failed, in full.
  * @returns how many passed and failed, which failed, and how long each file took.
  */
 export async function runVitest(name, args, env = {}) {

@@ -1,5 +1,5 @@
 /** A fleet whose drone runs containers on a real engine, and what the containers wrote. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import path from 'node:path';
 import type { Ladder } from '@leasehold/keys-core';
 import {
@@ -13,6 +13,7 @@ import {
 } from '@leasehold/testing';
 import { expect } from 'vitest';
 import { processesOf } from '../warden/processes.ts';
+import { outputOf } from './backend-output.ts';
 import { Fleet } from './fleet-fixture.ts';
 import { connect, type Connected, type ConnectOptions } from './fleet-steps.ts';
 
@@ -108,16 +109,10 @@ export async function startContainerStage(
 ): Promise<ContainerStage> {
   const engine = options.engine ?? (await startTestEngine());
   const fleet = await Fleet.open({ ladder: options.ladder });
-  /** Of any drone of the fleet, the oldest lines first. */
-  const log = (backendId: string, stream: string): string =>
+  /** Of any drone of the fleet. */
+  const log: ContainerStage['log'] = (backendId, stream) =>
     readdirSync(fleet.home)
-      .flatMap((folder) =>
-        ['.2', '.1', ''].map((age) =>
-          path.join(fleet.home, folder, 'logs', `${backendId}.${stream}.log${age}`),
-        ),
-      )
-      .filter((file) => existsSync(file))
-      .map((file) => readFileSync(file, 'utf8'))
+      .map((folder) => outputOf(path.join(fleet.home, folder), backendId, stream))
       .join('');
   const containersOf = async (backendId: string): Promise<ListedContainer[]> => {
     const filters = JSON.stringify({ label: [`leasehold.backend=${backendId}`] });

@@ -47,11 +47,15 @@ export interface PoolOptions {
 const IDLE_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-const { builtins, getTypeParser } = pg.types;
-/** As `pg` reads values, except for `int8`: the larger of them are no JavaScript numbers. */
+/**
+ * As `pg` reads values, except for `int8`: the larger of them are no JavaScript numbers. It is asked only when it
+ * is used, because services that use Prisma load this file, and need not have it.
+ */
 const TYPES: pg.CustomTypesConfig = {
-  getTypeParser: ((type: typeof builtins.INT8, format: 'text'): unknown =>
-    type === builtins.INT8 ? BigInt : getTypeParser(type, format)) as typeof getTypeParser,
+  getTypeParser: ((type: typeof pg.types.builtins.INT8, format: 'text'): unknown =>
+    type === pg.types.builtins.INT8
+      ? BigInt
+      : pg.types.getTypeParser(type, format)) as typeof pg.types.getTypeParser,
 };
 
 export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name> {
