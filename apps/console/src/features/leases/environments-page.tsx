@@ -21,6 +21,7 @@ import {
   NameCell,
   NamespaceCell,
 } from './lease-cells.tsx';
+import freezeClasses from './freezes.module.css';
 import classes from './leases.module.css';
 
 /** Every environment: free or held, by whom, for which action, since when. */
@@ -39,7 +40,9 @@ export function EnvironmentsPage() {
           </>
         }
       />
-      <FreezesPanel />
+      <div className={freezeClasses['freezes']}>
+        <FreezesPanel />
+      </div>
       <div className={classes['list']}>
         <GrantList
           face="environment"
