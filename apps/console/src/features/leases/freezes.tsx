@@ -1,4 +1,3 @@
-import dynamic from 'next/dynamic';
 import { useMemo, useState } from 'react';
 import { freezeNowOf, printableText, type Named } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
@@ -53,11 +52,6 @@ export function FrozenMark({ environment }: { readonly environment: Environment 
 export function minuteOf(iso: string): string {
   return dayTime(iso).slice(0, -3);
 }
-
-/** All freezes of this datacenter, or those that are about one environment. Loaded after what is seen first. */
-export const FreezesPanel = dynamic(() =>
-  import('./freezes-panel.tsx').then((module) => module.FreezesPanel),
-);
 
 /** The button that opens the dialog. */
 export function FreezeButton() {

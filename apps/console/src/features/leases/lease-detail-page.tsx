@@ -4,7 +4,11 @@ import dynamic from 'next/dynamic';
 import type { ResourceRef } from '~/lib/routes.ts';
 import { GrantDetail } from '~/resources/grant/grant-detail.tsx';
 import { EmptyState } from '~/ui/states.tsx';
-import { FreezesPanel } from './freezes.tsx';
+
+// Loaded after what is seen first.
+const FreezesPanel = dynamic(() =>
+  import('./freezes-panel.tsx').then((module) => module.FreezesPanel),
+);
 
 // Few leases may be held by several.
 const PoolPanel = dynamic(() => import('./pool-panel.tsx').then((module) => module.PoolPanel));

@@ -17,7 +17,6 @@ const HOLDER_HEADS = [
   { text: 'Holder' },
   { text: 'Since' },
   { text: 'Remaining' },
-  { text: 'Lease id' },
   { text: 'Acts', align: 'end' },
 ] as const;
 
@@ -40,15 +39,14 @@ export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly
               <Link href={routes.leases({ q: fieldText('holder', holder) })} className="mono">
                 <VisibleText>{holder}</VisibleText>
               </Link>
-              <div className="dimmed">{MODE_WORDS[mode]}</div>
+              <div className="dimmed">
+                {MODE_WORDS[mode]} <CopyableId id={leaseId} label="lease id" isShort />
+              </div>
             </td>
             <td>
               <RelativeTime at={since} asOf={lease.asOf} />
             </td>
             <td>{duration(remainingMs)}</td>
-            <td>
-              <CopyableId id={leaseId} label="lease id" isShort />
-            </td>
             <td data-align="end">
               <GuardedButton
                 variant="default"
