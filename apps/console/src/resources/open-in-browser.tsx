@@ -1,3 +1,4 @@
+import { Group } from '@mantine/core';
 import { useClipboard } from '@mantine/hooks';
 import { useApiMutation, useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { useSession, useWhyNot } from '~/lib/session.tsx';
@@ -50,24 +51,26 @@ export function OpenInBrowser({
   }
   return (
     <>
-      <GuardedButton
-        size="compact-xs"
-        variant="default"
-        whyNot={whyNot}
-        loading={sign.isPending}
-        onClick={open}
-      >
-        Open
-      </GuardedButton>
-      <GuardedButton
-        size="compact-xs"
-        variant="default"
-        whyNot={whyNot}
-        loading={signToCopy.isPending}
-        onClick={copy}
-      >
-        {clipboard.copied ? 'Copied' : 'Copy URL'}
-      </GuardedButton>
+      <Group gap="xs" mt={6}>
+        <GuardedButton
+          size="compact-xs"
+          variant="default"
+          whyNot={whyNot}
+          loading={sign.isPending}
+          onClick={open}
+        >
+          Open
+        </GuardedButton>
+        <GuardedButton
+          size="compact-xs"
+          variant="default"
+          whyNot={whyNot}
+          loading={signToCopy.isPending}
+          onClick={copy}
+        >
+          {clipboard.copied ? 'Copied' : 'Copy URL'}
+        </GuardedButton>
+      </Group>
       <ActFailure error={sign.error ?? signToCopy.error} />
       {clipboard.error === null ? null : (
         <Notice tone="warn">The browser does not let this page copy.</Notice>

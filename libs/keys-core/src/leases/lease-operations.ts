@@ -304,12 +304,18 @@ async function contentionPage(
 }
 
 function contentionView({ datacenter }: Store, row: WaiterRow): ContentionView {
-  const { id: _id, createdAt, together, togetherCount, perKey, total, ...waiter } = row;
-  const others = together.filter(
-    ({ namespace, name }) => namespace !== row.namespace || name !== row.name,
-  );
+  const { face, namespace, name, waiter, place, mode, action, holderCount } = row;
+  const { createdAt, together, togetherCount, perKey, total } = row;
+  const others = together.filter((other) => other.namespace !== namespace || other.name !== name);
   return {
-    ...waiter,
+    face,
+    namespace,
+    name,
+    waiter,
+    place,
+    mode,
+    action,
+    holderCount,
     since: isoOf(createdAt),
     waitedMs: Math.round(row.waitedMs),
     together:

@@ -1,3 +1,4 @@
+import { Box } from '@mantine/core';
 import { count } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
@@ -23,33 +24,35 @@ export function GatewaysPanel() {
   const { data } = read;
   if (data === undefined || (data.url === null && data.items.length === 0)) return null;
   return (
-    <Panel title="Gateways" meta={data.url === null ? null : <Mono>{data.url}</Mono>} isFlush>
-      {data.items.length === 0 ? (
-        <EmptyState title="No gateways">
-          None has reported in the last day: no backend can be reached from a browser.
-        </EmptyState>
-      ) : (
-        <PlainTable label="Gateways" heads={GATEWAY_HEADS}>
-          {data.items.map((gateway) => (
-            <tr key={gateway.gatewayId}>
-              <td>
-                <Mono>{gateway.gatewayId}</Mono>
-              </td>
-              <td>
-                <LookBadge look={DRONE_LOOKS[gateway.isAlive ? 'ready' : 'unreachable']} />
-              </td>
-              <td data-align="end">{count(gateway.connections)}</td>
-              <td data-align="end">{count(gateway.routes)}</td>
-              <td>
-                <RelativeTime at={gateway.seenAt} asOf={data.asOf} />
-              </td>
-              <td>
-                <Mono>{gateway.version}</Mono>
-              </td>
-            </tr>
-          ))}
-        </PlainTable>
-      )}
-    </Panel>
+    <Box mt="sm">
+      <Panel title="Gateways" meta={data.url === null ? null : <Mono>{data.url}</Mono>} isFlush>
+        {data.items.length === 0 ? (
+          <EmptyState title="No gateways">
+            None has reported in the last day: no backend can be reached from a browser.
+          </EmptyState>
+        ) : (
+          <PlainTable label="Gateways that report" heads={GATEWAY_HEADS}>
+            {data.items.map((gateway) => (
+              <tr key={gateway.gatewayId}>
+                <td>
+                  <Mono>{gateway.gatewayId}</Mono>
+                </td>
+                <td>
+                  <LookBadge look={DRONE_LOOKS[gateway.isAlive ? 'ready' : 'unreachable']} />
+                </td>
+                <td data-align="end">{count(gateway.connections)}</td>
+                <td data-align="end">{count(gateway.routes)}</td>
+                <td>
+                  <RelativeTime at={gateway.seenAt} asOf={data.asOf} />
+                </td>
+                <td>
+                  <Mono>{gateway.version}</Mono>
+                </td>
+              </tr>
+            ))}
+          </PlainTable>
+        )}
+      </Panel>
+    </Box>
   );
 }

@@ -1,6 +1,7 @@
 'use client';
 
 import { Code } from '@mantine/core';
+import dynamic from 'next/dynamic';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { GrantList, useGrantListState } from '~/resources/list/grant-list.tsx';
@@ -11,7 +12,7 @@ import { PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { FreezeButton, FreezesPanel, FrozenMark } from './freezes.tsx';
+import { FreezeButton, FrozenMark } from './freezes.tsx';
 import {
   CommentCell,
   endedAt,
@@ -21,7 +22,13 @@ import {
   NameCell,
   NamespaceCell,
 } from './lease-cells.tsx';
+import freezeClasses from './freezes.module.css';
 import classes from './leases.module.css';
+
+// Loaded after what is seen first.
+const FreezesPanel = dynamic(() =>
+  import('./freezes-panel.tsx').then((module) => module.FreezesPanel),
+);
 
 /** Every environment: free or held, by whom, for which action, since when. */
 export function EnvironmentsPage() {
@@ -39,7 +46,9 @@ export function EnvironmentsPage() {
           </>
         }
       />
-      <FreezesPanel />
+      <div className={freezeClasses['freezes']}>
+        <FreezesPanel />
+      </div>
       <div className={classes['list']}>
         <GrantList
           face="environment"

@@ -22,7 +22,7 @@ import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
 import { FrozenMark } from './freezes.tsx';
-import classes from './leases.module.css';
+import classes from './waits.module.css';
 import tableClasses from '~/ui/table/data-table.module.css';
 
 const FACE_LABELS: Record<Face, string> = {

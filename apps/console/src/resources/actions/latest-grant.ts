@@ -15,7 +15,7 @@ interface Sought {
 
 /**
  * What has become of a grant, also while the page is paused: the present grant of its resource, which may be the next
- * one; of one of several holders its own grant. Null: there is none any more; undefined: not known yet.
+ * one; of one of several holders its own grant. Null where it does not exist any more; undefined: not known yet.
  */
 export function useLatestGrant(
   { face, namespace, name, datacenter, leaseId, isOneOfSeveral }: Sought,

@@ -189,7 +189,7 @@ function GrantTabs({
   const grants = (
     <>
       <MomentPanel face={face} {...about} />
-      <GrantTimeline face={face} {...about} />
+      <GrantTimeline face={face} {...about} heldIds={heldIdsOf(item)} />
     </>
   );
   return (
@@ -225,6 +225,12 @@ function GrantTabs({
       ]}
     />
   );
+}
+
+/** Of what several may hold at once: the grants that last. */
+function heldIdsOf(item: DetailItem): readonly string[] | undefined {
+  if (!('pool' in item) || item.pool === null) return undefined;
+  return item.pool.holders.map(({ leaseId }) => leaseId);
 }
 
 /** What the holder attached. */
@@ -294,9 +300,12 @@ function Holder({ face, item }: Of): ReactNode {
   }
   const list = face === 'environment' ? routes.environments : routes.leases;
   return (
-    <Link href={list({ q: fieldText('holder', holder) })}>
-      <Mono>{holder}</Mono>
-    </Link>
+    <>
+      <Link href={list({ q: fieldText('holder', holder) })}>
+        <Mono>{holder}</Mono>
+      </Link>
+      {item.pool !== null && item.pool.used > 1 ? ` and ${count(item.pool.used - 1)} more` : ''}
+    </>
   );
 }
 

@@ -31,16 +31,22 @@ export function GrantTimeline({
   face,
   resource,
   asOf,
+  heldIds,
 }: {
   readonly face: GrantFace;
   readonly resource: ResourceRef;
   /** When the page's data was made. */
   readonly asOf: string;
+  /** The grants that last, of what several may hold at once. */
+  readonly heldIds?: readonly string[] | undefined;
 }) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
   const { input, isFirstPage, table } = useDetailList(resource);
   const read = useLiveQuery(GROUP_OF[face], 'history', input);
-  const grants = grantsOfEvents(read.data?.items ?? [], { isNewestPage: isFirstPage });
+  const grants = grantsOfEvents(read.data?.items ?? [], {
+    isNewestPage: isFirstPage,
+    heldIds,
+  });
   const [moment] = useMoment();
   const axis = axisOf(grants, nowMs);
   const mark = markOf(moment, axis);

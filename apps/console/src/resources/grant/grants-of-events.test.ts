@@ -33,6 +33,22 @@ const grantsOfEvents = (events: EventItem[]) => grantsOf(events, { isNewestPage:
 const newestFirst = (...events: EventItem[]): EventItem[] => events.toReversed();
 
 describe('grantsOfEvents', () => {
+  it('of what several hold at once, none ends because the next begins; one that is not held has run out', () => {
+    const events = newestFirst(
+      event('granted', 'a'),
+      event('granted', 'b'),
+      event('granted', 'c'),
+      event('released', 'b'),
+      event('granted', 'd'),
+    );
+
+    const story = (isNewestPage: boolean) =>
+      grantsOf(events, { isNewestPage, heldIds: ['c', 'd'] }).map(storyOf);
+
+    expect(story(true)).toEqual(['Current', 'Released by web', 'Current', 'Expired']);
+    expect(story(false).at(-1)).toBe('Its end is on a newer page');
+  });
+
   it('makes one grant of its events, from who got it to how it ended', () => {
     const granted = event('granted', 'a', { detail: { holder: 'drone-1', principal: 'x' } });
     const blocked = event('renewal_blocked', 'a', { actor: 'ada', reason: 'old image' });

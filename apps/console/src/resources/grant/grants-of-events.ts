@@ -47,7 +47,14 @@ interface GrantAct {
  */
 export function grantsOfEvents(
   events: readonly EventItem[],
-  { isNewestPage }: { readonly isNewestPage: boolean },
+  {
+    isNewestPage,
+    heldIds,
+  }: {
+    readonly isNewestPage: boolean;
+    /** Of what several may hold at once: the grants that last. One does not end when the next begins. */
+    readonly heldIds?: readonly string[] | undefined;
+  },
 ): PastGrant[] {
   const byLease = new Map<string, EventItem[]>();
   for (const event of events) {
@@ -58,10 +65,17 @@ export function grantsOfEvents(
   const grants = [...byLease.values()].map((newestFirst) => grantOf(newestFirst.toReversed()));
   return grants.map((grant, index) => {
     if (grant.end !== null) return grant;
+    if (heldIds !== undefined) {
+      const isLasting = heldIds.includes(grant.leaseId);
+      return { ...grant, isLasting, end: isLasting || !isNewestPage ? null : RAN_OUT };
+    }
     const newer = grants[index - 1];
     return { ...grant, to: newer?.from ?? null, isLasting: isNewestPage && newer === undefined };
   });
 }
+
+/** Nothing tells of the end until its place is taken again. */
+const RAN_OUT = { kind: 'expired', actor: '', reason: null, isAbandoned: false } as const;
 
 const NO_GRANT = { leaseId: '', fencingToken: '' };
 

@@ -68,6 +68,38 @@ export async function readContention(
       order by w.id
       limit ${which.limit}
     ),
+    ${HELD_ROWS},
+    together as materialized (
+      select w.request, (array_agg(
+          jsonb_build_object('namespace', w.namespace, 'name', w.name) order by w.id
+        ))[1:${TOGETHER_SHOWN_MAX + 1}::int] as leases, count(*)::int as count
+      from visible w
+      group by w.request
+      having count(*) > 1
+    )
+    select w.id::text as id, w.face, w.namespace, w.name, w.waiter, w.mode, w.action,
+      ${epochMs(fragment`w.created_at`)} as "createdAt",
+      ${epochMs(fragment`clock_timestamp() - w.created_at`)} as "waitedMs",
+      w.place::int as place, coalesce(b.holders, '[]') as holders, coalesce(b.among, 0) as "holderCount",
+      coalesce(g.leases, '{}') as together, coalesce(g.count, 1) as "togetherCount",
+      d.permits_per_key as "perKey", d.permits_total as total
+    from on_page w
+    left join blocked b on b.face = w.face and b.namespace = w.namespace and b.name = w.name
+    left join together g on g.request = w.request
+    left join lateral (
+      select d.permits_per_key, d.permits_total from lease_declaration d
+      where w.mode = 'permit' and d.namespace = w.namespace
+      limit 1
+    ) d on true
+    order by w.id`;
+}
+
+function epochMs(instant: Fragment): Fragment {
+  return fragment`extract(epoch from ${instant})::float8 * 1000`;
+}
+
+/** `blocked`: who holds what the waiters `on_page` wait for, and what each of them waits for itself. */
+const HELD_ROWS = fragment`
     held as materialized (
       select w.face, w.namespace, w.name, h.*
       from (select distinct o.face, o.namespace, o.name from on_page o) w
@@ -109,35 +141,7 @@ export async function readContention(
         ) order by b.expires_at) as holders
       from blocking b
       group by b.face, b.namespace, b.name
-    ),
-    together as materialized (
-      select w.request, (array_agg(
-          jsonb_build_object('namespace', w.namespace, 'name', w.name) order by w.id
-        ))[1:${TOGETHER_SHOWN_MAX + 1}::int] as leases, count(*)::int as count
-      from visible w
-      group by w.request
-      having count(*) > 1
-    )
-    select w.id::text as id, w.face, w.namespace, w.name, w.waiter, w.mode, w.action,
-      ${epochMs(fragment`w.created_at`)} as "createdAt",
-      ${epochMs(fragment`clock_timestamp() - w.created_at`)} as "waitedMs",
-      w.place::int as place, coalesce(b.holders, '[]') as holders, coalesce(b.among, 0) as "holderCount",
-      coalesce(g.leases, '{}') as together, coalesce(g.count, 1) as "togetherCount",
-      d.permits_per_key as "perKey", d.permits_total as total
-    from on_page w
-    left join blocked b on b.face = w.face and b.namespace = w.namespace and b.name = w.name
-    left join together g on g.request = w.request
-    left join lateral (
-      select d.permits_per_key, d.permits_total from lease_declaration d
-      where w.mode = 'permit' and d.namespace = w.namespace
-      limit 1
-    ) d on true
-    order by w.id`;
-}
-
-function epochMs(instant: Fragment): Fragment {
-  return fragment`extract(epoch from ${instant})::float8 * 1000`;
-}
+    )`;
 
 /** Who holds the lease that a waiter `w` waits for, among the rows with such names. */
 function holdersOf(names: Fragment): Fragment {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { calendarOf } from './freeze-calendar.tsx';
+import { calendarOf } from './freezes-panel.tsx';
 import type { Freeze } from './freezes.tsx';
 
 const NOW_MS = Date.parse('2026-10-23T12:00:00Z');
@@ -52,7 +52,8 @@ test('a weekend that comes again is shown five weeks ahead, by month, on the clo
 });
 
 test('what is frozen now comes first, what is over or far away is left out, and too many windows are cut', () => {
-  const once = (from: string, until: string): Freeze => freezeOf({ windows: [{ from, until }] });
+  const once = (from: string, until: string, state: Freeze['state'] = 'upcoming'): Freeze =>
+    freezeOf({ windows: [{ from, until }], state });
   const often = freezeOf({
     recurrence: { schedule: '*/10 * * * *', durationMs: 300_000, zone: 'UTC' },
   });
@@ -60,7 +61,7 @@ test('what is frozen now comes first, what is over or far away is left out, and 
   const now = calendarOf(
     [
       once('2026-10-24T00:00:00Z', '2026-10-25T00:00:00Z'),
-      once('2026-10-22T00:00:00Z', '2026-10-24T00:00:00Z'),
+      once('2026-10-23T12:00:31Z', '2026-10-24T00:00:00Z', 'frozen'),
       once('2026-10-22T00:00:00Z', '2026-10-23T12:00:00Z'),
       once('2027-01-01T00:00:00Z', '2027-01-02T00:00:00Z'),
     ],

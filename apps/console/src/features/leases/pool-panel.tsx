@@ -1,0 +1,106 @@
+import { useState } from 'react';
+import { count, countText, duration } from '~/lib/format.ts';
+import { routes } from '~/lib/routes.ts';
+import { fieldText } from '~/lib/search.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { useLatestGrant } from '~/resources/actions/latest-grant.ts';
+import type { DialogProps } from '~/ui/act-dialog.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
+import { Panel, PlainTable } from '~/ui/page.tsx';
+import { CopyableId, Link, RelativeTime, VisibleText } from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
+import type { LeaseItem } from './lease-cells.tsx';
+
+type Pool = NonNullable<LeaseItem['pool']>;
+
+const HOLDER_HEADS = [
+  { text: 'Holder' },
+  { text: 'Since' },
+  { text: 'Remaining' },
+  { text: 'Acts', align: 'end' },
+] as const;
+
+const MODE_WORDS = { permit: '', shared: 'shared', exclusive: 'alone' } as const;
+
+/** Who holds a lease that several may hold at once, how much of it is held, and the end of one of these grants. */
+export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly pool: Pool }) {
+  const [revokedId, setRevokedId] = useState('');
+  const [isRevoking, setRevoking] = useState(false);
+  const whyNot = useWhyNot('operator');
+  const { holders, used } = pool;
+  if (holders.length === 0) return null;
+  const more = used - holders.length;
+  return (
+    <Panel title="Holders" meta={<span className="dimmed">{poolText(pool)}</span>} isFlush>
+      <PlainTable label="Holders of this lease" heads={HOLDER_HEADS}>
+        {holders.map(({ leaseId, holder, mode, since, remainingMs }) => (
+          <tr key={leaseId}>
+            <td>
+              <Link href={routes.leases({ q: fieldText('holder', holder) })} className="mono">
+                <VisibleText>{holder}</VisibleText>
+              </Link>
+              <div className="dimmed">
+                {MODE_WORDS[mode]} <CopyableId id={leaseId} label="lease id" isShort />
+              </div>
+            </td>
+            <td>
+              <RelativeTime at={since} asOf={lease.asOf} />
+            </td>
+            <td>{duration(remainingMs)}</td>
+            <td data-align="end">
+              <GuardedButton
+                variant="default"
+                size="xs"
+                whyNot={whyNot}
+                aria-label={`Revoke ${holder}`}
+                onClick={() => {
+                  setRevokedId(leaseId);
+                  setRevoking(true);
+                }}
+              >
+                Revoke…
+              </GuardedButton>
+            </td>
+          </tr>
+        ))}
+      </PlainTable>
+      {more > 0 ? <p className="small-print">and {count(more)} more</p> : null}
+      {revokedId === '' ? null : (
+        <RevokeHolder
+          key={revokedId}
+          lease={lease}
+          leaseId={revokedId}
+          isOpen={isRevoking}
+          onClose={() => setRevoking(false)}
+        />
+      )}
+    </Panel>
+  );
+}
+
+/** The dialog, once it is known what else there is to know about this grant. */
+function RevokeHolder({
+  lease: { namespace, name, datacenter },
+  leaseId,
+  ...dialog
+}: DialogProps & { readonly lease: LeaseItem; readonly leaseId: string }) {
+  const sought = { face: 'lease', namespace, name, datacenter, leaseId } as const;
+  const grant = useLatestGrant({ ...sought, isOneOfSeveral: true }, { everyMs: false });
+  if (grant === undefined || grant === null) return null;
+  return <RevokeDialog face="lease" grant={grant} {...dialog} />;
+}
+
+/** `2 of 3 permits held, 5 of 10 of all keys`; `4 share it`. */
+function poolText({ used, permits, total, holders }: Pool): string {
+  if (permits === null) {
+    return holders[0]?.mode === 'exclusive' ? 'held alone' : `${count(used)} share it`;
+  }
+  const ofKey = `${count(used)} of ${countText(permits, 'permit')} held`;
+  return total === null
+    ? ofKey
+    : `${ofKey}, ${count(total.used)} of ${count(total.permits)} of all keys together`;
+}
+
+const RevokeDialog = lazyDialog('isOpen', () =>
+  import('~/resources/actions/grant-dialogs.tsx').then((dialogs) => dialogs.RevokeDialog),
+);
