@@ -47,7 +47,8 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'environments.update': 'Replaces the metadata of an environment that the caller holds',
   'environments.tryAcquire': 'Leases an environment, or says who holds it',
   'environments.unfreeze': 'Ends a freeze',
-  'environments.why': 'Shows who made others wait for an environment, and what is taken in an opposite order',
+  'environments.why':
+    'Shows who made others wait for an environment, and what is taken in an opposite order',
   'events.changes': 'Follows what changes, once a second at most',
   'events.head': 'Shows where the stream of events begins and ends now',
   'events.count': 'Counts events',

@@ -188,6 +188,9 @@ export async function readWaits(
       order by w.ended_at desc
       limit ${WAITS_OF_ONE_MAX}
     ),
+    reach as materialized (
+      select ${readFrom(fragment`recent r`, fragment`r.ended_at`, WAITS_OF_ONE_MAX)} as since from asked a
+    ),
     wait as (
       select r.*, null::bigint as place from recent r
       union all
@@ -199,9 +202,9 @@ export async function readWaits(
         limit ${NOW_MAX}
       )
     )
-    select ${msOf(readFrom(fragment`recent r`, fragment`r.ended_at`, WAITS_OF_ONE_MAX))} as "from",
+    select ${msOf(fragment`c.since`)} as "from",
       w.ticket_id as "ticketId", w.waiter, ${msOf(fragment`w.began_at`)} as "beganAt", ${msOf(fragment`w.ended_at`)} as "endedAt", w.outcome
-    from asked a
+    from reach c
     left join wait w on true
     order by w.place nulls first, w.ended_at`;
   return {
