@@ -186,19 +186,32 @@ function openSession(options: SessionOptions): void {
 
 const CALL_MS = 5_000;
 
+type Declare = (
+  ...call: Parameters<ControllerApi['leases']['declare']['mutate']>
+) => Promise<unknown>;
+
 interface DeclarationsDeps {
-  readonly api: ControllerApi;
+  readonly api: { readonly leases: { readonly declare: { readonly mutate: Declare } } };
   readonly machine: Machine;
   readonly background: Background;
 }
 
+/** When a number of permits was declared, and what came of it. */
+interface Answered {
+  readonly answer: Promise<void>;
+  readonly sentAtMs: number;
+}
+
+/** A number of permits is declared again before it is used after this: retention forgets what nobody repeats. */
+const REPEAT_MS = 24 * 60 * 60 * 1_000;
+
 /** Delays nothing: declarations are sent in the background, and after a failure at the next chance. */
-class Declarations {
+export class Declarations {
   readonly #deps: DeclarationsDeps;
   readonly #declared = new Map<string, LeaseDefinition>();
   readonly #unsent = new Set<LeaseDefinition>();
   /** Of those with permits, which are sent one by one: one that is refused must not fail the others. */
-  readonly #answered = new Map<LeaseDefinition, Promise<void>>();
+  readonly #answered = new Map<LeaseDefinition, Answered>();
   #isSending = false;
 
   constructor(deps: DeclarationsDeps) {
@@ -221,15 +234,16 @@ class Declarations {
 
   /** Fulfilled once a controller knows its number of permits. @throws what the controller has answered. */
   whenDeclared(definition: LeaseDefinition): Promise<void> {
-    let answered = this.#answered.get(definition);
-    if (answered === undefined) {
-      answered = this.#declare([definition]);
-      this.#answered.set(definition, answered);
-      answered.catch(() => {
-        if (this.#answered.get(definition) === answered) this.#answered.delete(definition);
-      });
-    }
-    return answered;
+    const nowMs = this.#deps.machine.clock.nowMs();
+    const known = this.#answered.get(definition);
+    if (known !== undefined && nowMs - known.sentAtMs < REPEAT_MS) return known.answer;
+    const answer = this.#declare([definition]);
+    const answered = { answer, sentAtMs: nowMs };
+    this.#answered.set(definition, answered);
+    answer.catch(() => {
+      if (this.#answered.get(definition) === answered) this.#answered.delete(definition);
+    });
+    return answer;
   }
 
   #send(definition: LeaseDefinition): void {

@@ -120,9 +120,10 @@ async function raceFor(
     const reaper = createReaper(store);
     while (!isOver) await reaper.runOnce();
   });
-  const disturbing = (async () => {
-    while (!isOver && meanwhile !== undefined) await meanwhile();
-  })();
+  const disturb = async (): Promise<void> => {
+    while (!isOver) await meanwhile?.();
+  };
+  const disturbing = meanwhile === undefined ? undefined : disturb();
   await Promise.all(
     kernels.flatMap((each, controller) =>
       Array.from({ length: WORKERS_PER_CONTROLLER }, (_, index) => {

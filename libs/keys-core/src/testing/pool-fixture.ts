@@ -24,7 +24,12 @@ export async function setPermits(
 ): Promise<void> {
   for (;;) {
     try {
-      const operator = { principal: 'op', actor: 'op', role: 'operator', namespaces: null } as const;
+      const operator = {
+        principal: 'op',
+        actor: 'op',
+        role: 'operator',
+        namespaces: null,
+      } as const;
       await setAllPermits(store, { namespace: 'test', permits }, operator);
       return;
     } catch (error) {
