@@ -30,7 +30,7 @@ export function keyResource(name: string): string {
 /** Leases with permits, leases that are shared, and leases that are wanted together. */
 export const PERMITS_NAMESPACE = 'proof.permits';
 export const SHARED_NAMESPACE = 'proof.shared';
-export const TOGETHER_NAMESPACE = 'proof.together';
+export const TOGETHER_NAMESPACE = 'proof.group';
 export const PERMITS = { perKey: 2, total: 3 } as const;
 /** Each request for it supersedes what came before. */
 export const ENVIRONMENT = `environment ${NAMESPACE}/deploy`;
