@@ -342,8 +342,7 @@ const since = (from: string, to: string) => (atMs: Wake['atMs']) =>
 const WAKE_PARTS = [
   { of: 'request to grant', part: since('sent', 'scheduled') },
   { of: 'grant to drone', part: since('scheduled', 'loading') },
-  { of: 'drone to first renewal', part: since('loading', 'starting') },
-  { of: 'renewal to claim', part: since('starting', 'waiting') },
+  { of: 'drone to claim', part: since('loading', 'waiting') },
   { of: 'claim to ready', part: since('waiting', 'ready') },
   { of: 'ready to first byte', part: since('ready', 'answered') },
 ];

@@ -1,4 +1,4 @@
-import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
+import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import { EXIT_CODES, failureOf } from './failures.ts';
 
@@ -26,6 +26,19 @@ describe('failureOf', () => {
     ['request.not_found', EXIT_CODES.refused],
   ])('%s ends with %i', (code, exitCode) => {
     expect(failureOf(new LeaseError(code))).toMatchObject({ code, exitCode });
+  });
+
+  test('each code of a key that may become free ends with held', () => {
+    const codes = Object.entries(ERROR_CODES).filter(
+      ([code, { retryable }]) => code.startsWith('key.') && retryable,
+    );
+
+    expect(codes.length).toBeGreaterThan(1);
+    for (const [code] of codes) {
+      expect
+        .soft(failureOf(new LeaseError(code as ErrorCode)).exitCode, code)
+        .toBe(EXIT_CODES.held);
+    }
   });
 
   test('a refusal because of a role says whose token it may be, and how to act as the administrator', () => {

@@ -10,7 +10,6 @@ import http, {
 import https from 'node:https';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { keyPrefix } from '@leasehold/keys-core/gateway-addresses';
 import type { Logger } from '@leasehold/service-kit';
 import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
@@ -98,6 +97,7 @@ interface Arrived {
   /** What a WebSocket's client has sent up to now. */
   head: Buffer;
   readonly beganAtMs: number;
+  readonly from: ForwardedFrom;
   /** As they came: what is passed on is made of them, with each try again. */
   readonly headers: IncomingHttpHeaders;
 }
@@ -114,7 +114,6 @@ class GatewayService implements Gateway {
   readonly #server: Server;
   readonly #metricsServer: Server;
   readonly #guard: ConnectionGuard;
-  readonly #open = new Map<Passing, VerifiedToken>();
   readonly #stopping = new AbortController();
   #cancelLook: () => void = () => undefined;
 
@@ -175,7 +174,7 @@ class GatewayService implements Gateway {
 
   #look(): void {
     if (this.#stopping.signal.aborted) return;
-    for (const passing of [...this.#open.keys()]) passing.look();
+    for (const passing of this.#open()) passing.look();
     const { clock } = this.#deps;
     this.#cancelLook = clock.at(clock.nowMs() + LOOK_MS, () => this.#look());
   }
@@ -186,7 +185,7 @@ class GatewayService implements Gateway {
     const closed = once(this.#server, 'close');
     this.#server.close();
     this.#server.closeIdleConnections();
-    for (const passing of this.#open.keys()) {
+    for (const passing of this.#open()) {
       if (passing.parts.to instanceof net.Socket) passing.end('gateway.stopping');
     }
     const timer = setTimeout(() => {
@@ -247,7 +246,8 @@ class GatewayService implements Gateway {
   ): Arrived {
     const beganAtMs = this.#deps.clock.nowMs();
     const { headers } = request;
-    return { request, to, head, beganAtMs, headers, requestId: requestIdOf(request) };
+    const from = this.#from(request);
+    return { request, to, head, beganAtMs, from, headers, requestId: requestIdOf(request) };
   }
 
   /** Answers every request in some way. */
@@ -339,12 +339,13 @@ class GatewayService implements Gateway {
   }
 
   /** Sends a browser to where its address has no token. @returns whether it was. */
-  #redirect({ request, to, requestId }: Arrived, target: KeyTarget, { token }: Admitted): boolean {
+  #redirect(arrived: Arrived, target: KeyTarget, { token }: Admitted): boolean {
+    const { request, to, requestId, from } = arrived;
     if (to instanceof net.Socket) return false;
     const found = redirectFor(request, target, {
       token,
       secondsLeft: this.#tokens.secondsLeft(token),
-      isSecure: this.#from(request).protocol === 'https',
+      isSecure: from.protocol === 'https',
     });
     if (found !== undefined) redirect(found, { request, response: to, requestId });
     return found !== undefined;
@@ -431,7 +432,6 @@ class GatewayService implements Gateway {
     if (request.headers.expect !== undefined && !isWebSocket) to.writeContinue();
     this.#changeHead(active, arrived, target, admitted);
     const release = active.use(passing, this.#deps.clock);
-    this.#open.set(passing, token);
     const kind = isWebSocket ? 'websocket' : 'request';
     try {
       const outcome = isWebSocket
@@ -442,7 +442,6 @@ class GatewayService implements Gateway {
       this.#metrics.passed(kind, 'failed');
       throw error;
     } finally {
-      this.#open.delete(passing);
       release();
     }
   }
@@ -451,43 +450,49 @@ class GatewayService implements Gateway {
     active: ActiveRoute,
     { request, requestId, to, beganAtMs }: Arrived,
     { form, prefix }: KeyTarget,
-    { claims }: VerifiedToken,
+    token: VerifiedToken,
   ): Passing {
     const { address } = active.route;
     const place = { prefix, address, isToken: form === 'token', requestId };
-    const parts = { active, user: claims.sub, requestId, place, request, to, beganAtMs };
+    const parts = { active, token, requestId, place, request, to, beganAtMs };
     return new Passing(parts, this.#deps.clock);
   }
 
   /** Makes the head of a request that of what the backend is sent. */
   #changeHead(
-    { route }: ActiveRoute,
-    { request, requestId, headers }: Arrived,
+    route: ActiveRoute,
+    { request, requestId, headers, from }: Arrived,
     target: KeyTarget,
-    { token: { claims, text }, isBearer }: Admitted,
+    { token, isBearer }: Admitted,
   ): void {
     const isOfHost =
       target.form === 'host' || (target.form === 'token' && target.keyId !== undefined);
-    const key = { namespace: claims.ns, name: claims.key };
     request.headers = headers;
     request.headers = headersForBackend({
       request,
       requestId,
-      claims,
-      token: text,
+      token,
       isBearer,
       route,
-      forwardedPrefix: isOfHost ? '' : keyPrefix(key),
-      from: this.#from(request),
+      forwardedPrefix: isOfHost ? '' : token.keyPrefix,
+      from,
       trace: activeTracer() === undefined ? undefined : carrierOf(),
     });
     request.url = target.rest;
   }
 
+  /** What is on its way. */
+  #open(): Passing[] {
+    return [...this.#routes.active].flatMap(({ users }) =>
+      users.filter((user) => user instanceof Passing),
+    );
+  }
+
   /** Ends what is open by tokens that are not in force any more. */
   #endRefused(): void {
-    for (const [passing, token] of this.#open) {
-      const problem = this.#tokens.problemOf(token);
+    const databaseMs = this.#tokens.databaseMs();
+    for (const passing of this.#open()) {
+      const problem = this.#tokens.problemOf(passing.parts.token, databaseMs);
       if (problem !== undefined) passing.end(problem);
     }
   }

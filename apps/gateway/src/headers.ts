@@ -8,7 +8,7 @@ import { hasBody } from './target.ts';
 export const COOKIE = 'leasehold-gateway';
 
 /** Of one connection, not of the request. */
-const HOP_BY_HOP = [
+const HOP_BY_HOP = new Set([
   'connection',
   'keep-alive',
   'proxy-connection',
@@ -18,7 +18,7 @@ const HOP_BY_HOP = [
   'trailer',
   'transfer-encoding',
   'upgrade',
-];
+]);
 /** What others put in front of a request to say where it came from or where it goes: here only the gateway does. */
 const PROXY_HEADERS = [
   'forwarded',
@@ -42,12 +42,14 @@ const OWN_PREFIX = 'x-leasehold-';
 export interface AdmittedRequest {
   readonly request: IncomingMessage;
   readonly requestId: string;
-  readonly claims: GatewayTokenClaims;
-  /** The text of the token, which no backend may see. */
-  readonly token: string;
+  readonly token: {
+    /** No backend may see it. */
+    readonly text: string;
+    readonly told: IncomingHttpHeaders;
+  };
   /** Whether `Authorization` holds a token of the gateway. */
   readonly isBearer: boolean;
-  readonly route: Pick<GatewayRoute, 'key' | 'fencingToken'>;
+  readonly route: { readonly told: IncomingHttpHeaders };
   /** The path before what the backend is asked for, without a token. */
   readonly forwardedPrefix: string;
   /** Where it comes from, as far as it can be believed, and what trusted proxies said. */
@@ -63,18 +65,38 @@ export interface ForwardedFrom {
   readonly host: string;
 }
 
+/** What backends are told about the user of a token. */
+export function toldOfToken({ sub, claims }: GatewayTokenClaims): IncomingHttpHeaders {
+  return {
+    'x-leasehold-user': headerText(sub),
+    'x-leasehold-claims': asciiJson(claims ?? {}),
+  };
+}
+
+/** What backends are told about their own grant. */
+export function toldOfRoute({
+  key,
+  fencingToken,
+}: Pick<GatewayRoute, 'key' | 'fencingToken'>): IncomingHttpHeaders {
+  return {
+    'x-leasehold-key': headerText(key.name),
+    'x-leasehold-namespace': headerText(key.namespace),
+    'x-leasehold-fencing-token': fencingToken,
+  };
+}
+
 /** The headers with which a request is passed on. */
 export function headersForBackend(admitted: AdmittedRequest): IncomingHttpHeaders {
-  const { request, requestId, claims, route, forwardedPrefix, from } = admitted;
+  const { request, requestId, token, route, forwardedPrefix, from } = admitted;
   const headers: IncomingHttpHeaders = {};
   const listed = listedBy(request.headers.connection);
-  for (const [name, value] of Object.entries(request.headers)) {
+  for (const name of Object.keys(request.headers)) {
     if (NEVER_PASSED.has(name) || listed.includes(name)) continue;
     // Programs behind CGI and WSGI see `-` and `_` as one character.
     if (name.includes('_') || name.startsWith(OWN_PREFIX)) continue;
-    headers[name] = value;
+    const value = passable(name, request.headers[name], admitted);
+    if (value !== undefined) headers[name] = value;
   }
-  hideToken(headers, admitted);
   frame(headers, request);
   if (request.headers.upgrade !== undefined) {
     headers.connection = 'Upgrade';
@@ -90,12 +112,7 @@ export function headersForBackend(admitted: AdmittedRequest): IncomingHttpHeader
   headers['x-forwarded-proto'] = from.protocol;
   headers['x-forwarded-host'] = from.host;
   if (forwardedPrefix !== '') headers['x-forwarded-prefix'] = forwardedPrefix;
-  headers['x-leasehold-user'] = headerText(claims.sub);
-  headers['x-leasehold-claims'] = asciiJson(claims.claims ?? {});
-  headers['x-leasehold-key'] = headerText(route.key.name);
-  headers['x-leasehold-namespace'] = headerText(route.key.namespace);
-  headers['x-leasehold-fencing-token'] = route.fencingToken;
-  return headers;
+  return Object.assign(headers, token.told, route.told);
 }
 
 /** `host` cannot be listed: it would be gone from the request. */
@@ -107,18 +124,17 @@ function listedBy(connection: string | undefined): string[] {
   return names.filter((name) => name !== '' && !NEVER_LISTED.has(name));
 }
 
-function hideToken(headers: IncomingHttpHeaders, { token, isBearer }: AdmittedRequest): void {
-  if (isBearer) delete headers.authorization;
-  const cookie = withoutCookie(headers.cookie);
-  if (cookie === undefined) delete headers.cookie;
-  else headers.cookie = cookie;
-  for (const [name, value] of Object.entries(headers)) {
-    // A referrer, above all.
-    const text = Array.isArray(value) ? value.join('\n') : value;
-    if (text?.includes(token) === true) {
-      Reflect.deleteProperty(headers, name);
-    }
-  }
+/** What a backend may see of a header; undefined for nothing: it has the token. */
+function passable(
+  name: string,
+  given: string | string[] | undefined,
+  { token, isBearer }: AdmittedRequest,
+): string | string[] | undefined {
+  if (isBearer && name === 'authorization') return undefined;
+  const value = name === 'cookie' && typeof given === 'string' ? withoutCookie(given) : given;
+  // A referrer, above all.
+  const text = Array.isArray(value) ? value.join('\n') : value;
+  return text?.includes(token.text) === true ? undefined : value;
 }
 
 /** Says how long the body is in one way. Without a length or chunks, Node would send it as it is. */
@@ -127,8 +143,8 @@ function frame(headers: IncomingHttpHeaders, request: IncomingMessage): void {
     delete headers['content-length'];
     headers['transfer-encoding'] = 'chunked';
   } else if (!hasBody(request) && request.headers.upgrade === undefined) {
-    if (['GET', 'HEAD'].includes(request.method ?? '')) delete headers['content-length'];
-    else headers['content-length'] = '0';
+    if (request.method !== 'GET' && request.method !== 'HEAD') headers['content-length'] = '0';
+    else if (headers['content-length'] !== undefined) delete headers['content-length'];
   }
 }
 
@@ -140,8 +156,7 @@ export function cookieValues(header: string | undefined, name: string): string[]
     .map((part) => part.slice(name.length + 1));
 }
 
-function withoutCookie(header: string | undefined): string | undefined {
-  if (header === undefined) return undefined;
+function withoutCookie(header: string): string | undefined {
   const kept = header.split(';').filter((part) => !isNamed(part, COOKIE));
   return kept.length === 0 ? undefined : kept.join(';').trim();
 }
@@ -182,22 +197,28 @@ export interface AnswerPlace {
 }
 
 /**
- * Makes the headers of an answer those of the gateway's: without what is of the connection, with cookies that only
- * this key gets, and with places that its client can reach.
+ * The headers of an answer with which it is passed on: without what is of the connection, with cookies that only this
+ * key gets, and with places that its client can reach.
  */
-export function changeAnswer(headers: IncomingHttpHeaders, place: AnswerPlace): void {
-  for (const name of [...HOP_BY_HOP, ...listedBy(headers.connection)]) {
-    if (name !== 'set-cookie') Reflect.deleteProperty(headers, name);
+export function headersForClient(
+  given: IncomingHttpHeaders,
+  place: AnswerPlace,
+): IncomingHttpHeaders {
+  const headers: IncomingHttpHeaders = {};
+  const listed = listedBy(given.connection);
+  for (const name of Object.keys(given)) {
+    if (HOP_BY_HOP.has(name) || listed.includes(name) || name === 'set-cookie') continue;
+    headers[name] = given[name];
   }
-  const cookies = headers['set-cookie']
+  const cookies = given['set-cookie']
     ?.filter((cookie) => !isNamed(cookie, COOKIE))
     .map((cookie) => boundCookie(cookie, place.prefix));
-  if (cookies === undefined || cookies.length === 0) delete headers['set-cookie'];
-  else headers['set-cookie'] = cookies;
+  if (cookies !== undefined && cookies.length > 0) headers['set-cookie'] = cookies;
   if (headers.location !== undefined) headers.location = boundLocation(headers.location, place);
   // A page whose address has a token must not send it to where its links go.
   if (place.isToken) headers['referrer-policy'] = 'no-referrer';
   headers['x-request-id'] = place.requestId;
+  return headers;
 }
 
 /** A cookie that browsers send to this key alone: under its path, and to no other host. */

@@ -5,12 +5,14 @@
  */
 import http, { type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import net, { type Socket } from 'node:net';
+import { Readable } from 'node:stream';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { createProxyServer } from 'httpxy';
-import { changeAnswer, type AnswerPlace } from './headers.ts';
+import { headersForClient, type AnswerPlace } from './headers.ts';
 import { Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
 import type { ActiveRoute, RouteUser } from './routes.ts';
 import { hasBody } from './target.ts';
+import type { VerifiedToken } from './tokens.ts';
 
 /** How long a backend may take to accept a connection, and to answer that it upgrades one. */
 const CONNECT_MS_MAX = 5_000;
@@ -36,10 +38,10 @@ export interface PassingObserver {
 
 interface Parts {
   readonly active: ActiveRoute;
-  readonly user: string;
+  readonly token: VerifiedToken;
   readonly requestId: string;
   readonly place: AnswerPlace;
-  readonly request: IncomingMessage;
+  readonly request: Passed;
   /** The socket of a WebSocket. */
   readonly to: ServerResponse | Socket;
   /** When it came. */
@@ -73,13 +75,14 @@ class NotConnected extends Error {
 export class Passing implements RouteUser {
   readonly parts: Parts;
   readonly #clock: TickingClock;
+  place = 0;
   /** What it is passed to, once it is. */
   outgoing: ClientRequest | Socket | undefined;
   /** Why the gateway has ended it. */
   endedBy: RefusalCode | undefined;
   isOpen = false;
-  /** Whether its backend has broken off its answer. */
-  isBroken = false;
+  /** Of its backend. */
+  answer: IncomingMessage | undefined;
   /** Bytes since it began. */
   readonly bytes = { in: 0, out: 0 };
   #looked = { in: 0, out: 0, pending: 0 };
@@ -92,7 +95,7 @@ export class Passing implements RouteUser {
   }
 
   get user(): string {
-    return this.parts.user;
+    return this.parts.token.claims.sub;
   }
 
   /** Whether a piece may be passed now. Otherwise all of it ends. */
@@ -158,32 +161,51 @@ export interface Passer {
   webSocket(passing: Passing, head: Buffer): Promise<Outcome>;
 }
 
-function outcomeOf({ endedBy, isOpen, isBroken, parts: { to } }: Passing): Outcome {
+function outcomeOf({ endedBy, isOpen, answer, parts: { to } }: Passing): Outcome {
   if (endedBy !== undefined) return endedBy === 'gateway.backend_failed' ? 'failed' : 'cut';
-  if (isBroken) return 'failed';
+  // Broken off by its backend.
+  if (answer?.errored != null) return 'failed';
   return isOpen || to.writableFinished ? 'answered' : 'left';
 }
 
 export function createPasser(observer: PassingObserver): Passer {
-  const underWay: UnderWay = new Map();
   return {
     async reach(active) {
       const { host, port } = targetOf(active);
       (await connected(host, port)).destroy();
     },
-    request: requestPasser(underWay, observer),
-    webSocket: webSocketPasser(underWay, observer),
+    request: requestPasser(observer),
+    webSocket: webSocketPasser(observer),
   };
 }
 
-/** Not weak: each collection of garbage would look at all that a weak map has held since the one before. */
-type UnderWay = Map<IncomingMessage, Passing>;
+/** On the request itself: a map of what comes and goes with each request costs a lot of memory, see `ActiveRoute`. */
+const PASSING = Symbol('passing');
+type Passed = IncomingMessage & { [PASSING]?: Passing | undefined };
 
-function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['request'] {
+function passingOf(request: Passed): Passing | undefined {
+  return request[PASSING];
+}
+
+/** In place of the body of a request that has none: to pipe that would cost as much as all else that is done here. */
+class NoBody extends Readable {
+  override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
+    destination.end();
+    return destination;
+  }
+
+  /** The library lets it flow where an answer comes early: nothing comes. */
+  override _read(): void {
+    // Shared by all such requests, so it never ends.
+  }
+}
+const NO_BODY = new NoBody();
+
+function requestPasser(observer: PassingObserver): Passer['request'] {
   const proxy = createProxyServer();
   // In the same turn the body is piped: a listener that is added earlier would take its first piece alone.
   proxy.on('proxyReq', (outgoing, request) => {
-    const passing = underWay.get(request);
+    const passing = passingOf(request);
     if (passing?.mayPass() !== true) {
       outgoing.destroy();
       return;
@@ -195,12 +217,13 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
     if (hasBody(request)) guard(request, passing, 'in', observer);
   });
   proxy.on('proxyRes', (answer, request, response) => {
-    const passing = underWay.get(request);
+    const passing = passingOf(request);
     if (passing === undefined || !mayAnswer(passing, answer)) {
       answer.destroy();
       return;
     }
-    changeAnswer(answer.headers, passing.parts.place);
+    passing.parts.active.agent.heard(answer.headers['keep-alive']);
+    answer.headers = headersForClient(answer.headers, passing.parts.place);
     // Of the client's connection: the library would take what the backend says, or what was asked of it.
     answer.headers.connection = response.shouldKeepAlive ? 'keep-alive' : 'close';
     observer.firstByte(passing);
@@ -209,9 +232,13 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
   return async (passing) => {
     const { request, to, active } = passing.parts;
     if (to instanceof net.Socket) throw new TypeError('a request is answered by a response');
-    underWay.set(request, passing);
+    request[PASSING] = passing;
     try {
-      await proxy.web(request, to, { target: targetOf(active), agent: active.agent });
+      await proxy.web(request, to, {
+        target: targetOf(active),
+        agent: active.agent,
+        ...(hasBody(request) ? {} : { buffer: NO_BODY }),
+      });
       return outcomeOf(passing);
     } catch (error) {
       if (passing.endedBy !== undefined) return outcomeOf(passing);
@@ -219,7 +246,7 @@ function requestPasser(underWay: UnderWay, observer: PassingObserver): Passer['r
       to.destroy();
       return 'failed';
     } finally {
-      underWay.delete(request);
+      request[PASSING] = undefined;
     }
   };
 }
@@ -238,7 +265,7 @@ function mayAnswer(passing: Passing, answer: IncomingMessage): boolean {
     passing.end('gateway.backend_failed');
     return false;
   }
-  answer.once('error', () => void (passing.isBroken = true));
+  passing.answer = answer;
   // What belongs to the status is sent instead.
   if (!REASON.test(answer.statusMessage ?? '')) answer.statusMessage = '';
   return true;
@@ -300,15 +327,15 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : '';
 }
 
-function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer['webSocket'] {
+function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
   const proxy = createProxyServer();
   const bySocket = new WeakMap<Socket, Passing>();
   proxy.on('proxyReqWs', (outgoing, request) => {
-    const passing = underWay.get(request);
+    const passing = passingOf(request);
     if (passing === undefined) return;
     const judge = (answer: IncomingMessage): boolean => {
       if (!mayAnswer(passing, answer)) return false;
-      changeAnswer(answer.headers, passing.parts.place);
+      answer.headers = headersForClient(answer.headers, passing.parts.place);
       observer.firstByte(passing);
       return true;
     };
@@ -336,7 +363,7 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
   });
   // The library closes the socket in the turn of an error: it is answered here or not at all.
   proxy.on('error', (_error, request) => {
-    if (request !== undefined) underWay.get(request)?.end('gateway.backend_failed');
+    if (request !== undefined) passingOf(request)?.end('gateway.backend_failed');
   });
   return async (passing, head) => {
     const { request, to, active } = passing.parts;
@@ -348,7 +375,7 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
       backend.destroy();
       return outcomeOf(passing);
     }
-    underWay.set(request, passing);
+    request[PASSING] = passing;
     const agent = new http.Agent();
     agent.createConnection = () => backend;
     const target = { protocol: 'http:', host, port };
@@ -356,7 +383,7 @@ function webSocketPasser(underWay: UnderWay, observer: PassingObserver): Passer[
       await proxy.ws(request, to, { target, agent, upgradeTimeout: UPGRADE_MS_MAX }, head);
       return outcomeOf(passing);
     } finally {
-      underWay.delete(request);
+      request[PASSING] = undefined;
     }
   };
 }

@@ -1,6 +1,5 @@
 /** Where the gateway sends clients on to, before anything is passed. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { keyPrefix } from '@leasehold/keys-core/gateway-addresses';
 import type { KeyTarget } from './admission.ts';
 import { COOKIE } from './headers.ts';
 import type { VerifiedToken } from './tokens.ts';
@@ -49,7 +48,7 @@ export function redirectFor(
   request: IncomingMessage,
   target: KeyTarget,
   {
-    token: { claims, text },
+    token: { keyPrefix, text },
     secondsLeft,
     isSecure,
   }: {
@@ -64,8 +63,7 @@ export function redirectFor(
   if (target.rest === '') return { status: 308, location: `${target.prefix}/${query}` };
   const isLong = text.length > COOKIE_BYTES_MAX;
   if (target.form !== 'token' || isLong || !isNavigation(request)) return undefined;
-  const key = { namespace: claims.ns, name: claims.key };
-  const prefix = target.keyId === undefined ? keyPrefix(key) : '';
+  const prefix = target.keyId === undefined ? keyPrefix : '';
   const cookie = [
     `${COOKIE}=${text}`,
     `Path=${prefix}/`,

@@ -1,9 +1,10 @@
+import net from 'node:net';
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { LinkDown, type SyncInput } from './controller-link.ts';
 import { Refusal } from './refusal.ts';
-import { Routes, type Wanted } from './routes.ts';
+import { BackendAgent, Routes, type Wanted } from './routes.ts';
 import { ScriptedController } from './testing/scripted-controller.ts';
 
 const BOUNDS = { heldMax: 100, heldBytesMax: 1_000_000, holdMs: 10_000 };
@@ -37,9 +38,14 @@ function openRoutes(bounds: Partial<typeof BOUNDS> = {}) {
 }
 
 /** A use of a route, and why it was ended. */
-function userOf(user = 'anna'): { user: string; ends: string[]; end(code: string): void } {
+function userOf(user = 'anna'): {
+  user: string;
+  place: number;
+  ends: string[];
+  end(code: string): void;
+} {
   const ends: string[] = [];
-  return { user, ends, end: (code) => void ends.push(code) };
+  return { user, place: 0, ends, end: (code) => void ends.push(code) };
 }
 
 const never = new Promise<never>(() => undefined);
@@ -307,4 +313,22 @@ test('a token of one grant gets no other, whatever is known', async () => {
   void take('room', { grant: other }).catch(() => undefined);
   await waitUntil(() => asked.length > 0);
   expect(asked[0]).toBe(other);
+});
+
+test.each([
+  [undefined, 2_000],
+  ['timeout=5', 4_000],
+  ['max=100, timeout=30', 29_000],
+  ['timeout=3600', 60_000],
+])('a connection is kept for less than its backend says it is: %s', (said, keptMs) => {
+  const agent = new BackendAgent();
+  const socket = new net.Socket();
+  agent.heard(said);
+  expect([agent.keepSocketAlive(socket), socket.timeout]).toEqual([true, keptMs]);
+});
+
+test('a connection that its backend is about to close is not taken again', () => {
+  const agent = new BackendAgent();
+  agent.heard('timeout=1');
+  expect(agent.keepSocketAlive(new net.Socket())).toBe(false);
 });

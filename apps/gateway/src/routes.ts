@@ -6,10 +6,12 @@
  * process sleeps: so it is over early and never late. After it nothing is passed.
  */
 import http from 'node:http';
+import type net from 'node:net';
 import { LIMITS, type GatewayRoute, type GatewaySynced } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { GatewayBounds } from './config.ts';
 import { LinkDown, type ControllerLink, type SyncInput } from './controller-link.ts';
+import { toldOfRoute } from './headers.ts';
 import { Refusal, type RefusalCode } from './refusal.ts';
 
 /** What a request may be sent to. */
@@ -26,6 +28,8 @@ export interface Wanted {
 /** A request or a WebSocket that uses a route. */
 export interface RouteUser {
   readonly user: string;
+  /** Its place among the users of its route, which the route keeps. */
+  place: number;
   /** Ends it; nothing of it is passed any more. */
   end(code: RefusalCode): void;
 }
@@ -34,24 +38,63 @@ export interface RouteUser {
 const BACKEND_SOCKETS_MAX = 1_024;
 const BACKEND_FREE_SOCKETS_MAX = 256;
 /** Less than backends keep a connection without requests, so that none is closed while it is taken again. */
-const BACKEND_FREE_MS_MAX = 2_000;
+const BACKEND_FREE_MS = 2_000;
+/** Of one that says for how long it does: so much less, and no longer than this. */
+const BACKEND_FREE_LESS_MS = 1_000;
+const BACKEND_FREE_MS_MAX = 60_000;
+
+/** The connections to one backend. */
+export class BackendAgent extends http.Agent {
+  #said: string | string[] | undefined;
+  #freeMs = BACKEND_FREE_MS;
+
+  constructor() {
+    super({
+      keepAlive: true,
+      maxSockets: BACKEND_SOCKETS_MAX,
+      maxFreeSockets: BACKEND_FREE_SOCKETS_MAX,
+    });
+  }
+
+  /** Takes what the backend says in `Keep-Alive`. */
+  heard(said: string | string[] | undefined): void {
+    if (said === this.#said) return;
+    this.#said = said;
+    const seconds = /(?:^|[\s,])timeout=(\d+)/iu.exec(String(said ?? ''))?.[1];
+    this.#freeMs =
+      seconds === undefined
+        ? BACKEND_FREE_MS
+        : Math.min(Number(seconds) * 1_000 - BACKEND_FREE_LESS_MS, BACKEND_FREE_MS_MAX);
+  }
+
+  override keepSocketAlive(socket: net.Socket): boolean {
+    // As the base class, whose own time would be that of no header: it is not passed on.
+    socket.setKeepAlive(true);
+    socket.unref();
+    if (this.#freeMs <= 0) return false;
+    if (socket.timeout !== this.#freeMs) socket.setTimeout(this.#freeMs);
+    return true;
+  }
+}
 
 /** A backend that requests are passed to. */
 export class ActiveRoute {
   readonly route: GatewayRoute;
+  /** Headers that its backend gets. */
+  readonly told: http.IncomingHttpHeaders;
   /** By the clock of the table. */
   validUntilMs: number;
   /** Since when it is known. */
   readonly sinceMs: number;
   /** Connections of this grant alone: one of an earlier grant can never be taken for it. */
-  readonly agent = new http.Agent({
-    keepAlive: true,
-    maxSockets: BACKEND_SOCKETS_MAX,
-    maxFreeSockets: BACKEND_FREE_SOCKETS_MAX,
-    timeout: BACKEND_FREE_MS_MAX,
-  });
-  readonly #users = new Set<RouteUser>();
-  readonly #countByUser = new Map<string, number>();
+  readonly agent = new BackendAgent();
+  /**
+   * No set, and no map: where something is added and removed with each request, each of their old tables leads to the
+   * next one, and what these hold stays in memory until all of it is looked through.
+   */
+  readonly #users: RouteUser[] = [];
+  /** How many different people they are; undefined when that must be counted. */
+  #userCount: number | undefined = 0;
   isEnded = false;
   /** When the question was sent whose answer counts. */
   askedAtMs = -Infinity;
@@ -65,20 +108,22 @@ export class ActiveRoute {
 
   constructor(route: GatewayRoute, validUntilMs: number, nowMs: number) {
     this.route = route;
+    this.told = toldOfRoute(route);
     this.validUntilMs = validUntilMs;
     this.sinceMs = nowMs;
     this.lastUsedMs = nowMs;
   }
 
   get connections(): number {
-    return this.#users.size;
+    return this.#users.length;
   }
 
   get userCount(): number {
-    return this.#countByUser.size;
+    this.#userCount ??= new Set(this.#users.map(({ user }) => user)).size;
+    return this.#userCount;
   }
 
-  get users(): Iterable<RouteUser> {
+  get users(): readonly RouteUser[] {
     return this.#users;
   }
 
@@ -88,14 +133,17 @@ export class ActiveRoute {
 
   /** Counts a use. @returns ends it. */
   use(user: RouteUser, clock: Pick<TickingClock, 'nowMs'>): () => void {
-    this.#users.add(user);
-    this.#countByUser.set(user.user, (this.#countByUser.get(user.user) ?? 0) + 1);
+    user.place = this.#users.push(user) - 1;
+    this.#userCount = undefined;
     this.requests += 1;
     return () => {
-      if (!this.#users.delete(user)) return;
-      const left = (this.#countByUser.get(user.user) ?? 1) - 1;
-      if (left === 0) this.#countByUser.delete(user.user);
-      else this.#countByUser.set(user.user, left);
+      if (this.#users[user.place] !== user) return;
+      const last = this.#users.pop();
+      if (last !== undefined && last !== user) {
+        this.#users[user.place] = last;
+        last.place = user.place;
+      }
+      this.#userCount = undefined;
       this.lastUsedMs = clock.nowMs();
     };
   }

@@ -25,6 +25,7 @@ test('of 200,000 requests and 1,000 WebSockets none is answered by a backend who
 
   expect(await judge.wrong(rooms)).toEqual([]);
   expect(counts.grants).toBeGreaterThan(50);
-  expect(counts.answered).toBeGreaterThan(REQUESTS / 2);
+  expect(counts.answered).toBeGreaterThanOrEqual(REQUESTS);
+  expect(counts.answered).toBeGreaterThan(counts.refused);
   expect(counts.messages).toBeGreaterThan(1_000);
 }, 7_200_000);

@@ -2,7 +2,9 @@
  * Who may reach a key. A token is signed, so the gateway verifies it without a question; that its time is over or that
  * it was revoked is looked at with each request, by what the controller said last.
  */
+import type { IncomingHttpHeaders } from 'node:http';
 import type { GatewayRevocation, GatewaySynced, GatewayTokenClaims } from '@leasehold/keys-core';
+import { keyPrefix } from '@leasehold/keys-core/gateway-addresses';
 import {
   importGatewayKeys,
   isRevoked,
@@ -13,6 +15,7 @@ import {
   type GatewayTokenProblem,
 } from '@leasehold/keys-core/gateway-tokens';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { toldOfToken } from './headers.ts';
 import { Refusal, type RefusalCode } from './refusal.ts';
 
 /** Verified tokens that are kept: a browser sends one with each request of a page. */
@@ -26,6 +29,10 @@ export class VerifiedToken {
   readonly claims: GatewayTokenClaims;
   readonly text: string;
   readonly kid: string;
+  /** Headers that backends get. */
+  readonly told: IncomingHttpHeaders;
+  /** The path under which browsers reach its key. */
+  readonly keyPrefix: string;
   /** The revision in which it was looked for among the revocations. */
   revision = '';
   isRevoked = false;
@@ -34,6 +41,8 @@ export class VerifiedToken {
     this.text = text;
     this.kid = kid;
     this.claims = claims;
+    this.told = toldOfToken(claims);
+    this.keyPrefix = keyPrefix({ namespace: claims.ns, name: claims.key });
   }
 }
 
@@ -104,28 +113,28 @@ export class Tokens {
     throw new Refusal(problem);
   }
 
-  /** Why a token is not in force now; undefined while it is. */
-  problemOf(token: VerifiedToken): RefusalCode | undefined {
+  /** Why a token is not in force at a moment of {@link Tokens.databaseMs}, by default now; undefined while it is. */
+  problemOf(token: VerifiedToken, databaseMs = this.databaseMs()): RefusalCode | undefined {
     if (!this.#keys.has(token.kid)) return 'gateway.token_invalid';
     if (this.#aheadMs === undefined) return 'gateway.cut_off';
-    if (this.#databaseMs() >= millisecondsOf(token.claims.exp)) return 'gateway.token_expired';
+    if (databaseMs >= millisecondsOf(token.claims.exp)) return 'gateway.token_expired';
     if (token.revision !== this.#revision) this.#lookUp(token);
     return token.isRevoked ? 'gateway.token_revoked' : undefined;
   }
 
   /** For how many more seconds a token is in force. */
   secondsLeft({ claims }: VerifiedToken): number {
-    return Math.max(0, Math.floor(claims.exp - this.#databaseMs() / 1_000));
+    return Math.max(0, Math.floor(claims.exp - this.databaseMs() / 1_000));
   }
 
   /** An upper bound of the database's clock. */
-  #databaseMs(): number {
+  databaseMs(): number {
     return this.#clock.nowMs() + (this.#aheadMs ?? 0);
   }
 
   async #read(token: string): Promise<VerifiedToken> {
     const kid = kidOf(token);
-    const nowMs = this.#databaseMs();
+    const nowMs = this.databaseMs();
     const verified = await verifyGatewayToken(token, { keys: this.#keys, nowMs });
     const reason = verified.outcome === 'refused' ? verified.reason : undefined;
     if (verified.outcome === 'refused' || kid === undefined) {

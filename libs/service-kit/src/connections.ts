@@ -62,7 +62,7 @@ export function guardConnections(
         response.once('close', end);
         // An answer that becomes a WebSocket never closes; its socket does.
         if (request.headers.upgrade !== undefined) socket.once('close', end);
-      } else response.once('close', () => strangers.refuse(socket));
+      } else if (strangers.holds(socket)) response.once('close', () => strangers.refuse(socket));
     },
     claimed: (request) => strangers.claim(strangers.has(request) ? request : request.socket),
     known(request) {
@@ -86,6 +86,11 @@ class Strangers {
   constructor(perAddressMax: number, max: number) {
     this.#perAddressMax = perAddressMax;
     this.#max = max;
+  }
+
+  /** Whether it counts. Nothing makes count again what does not: its caller is known. */
+  holds(counted: Counted): boolean {
+    return this.has(counted) || this.#refused.has(counted);
   }
 
   has(counted: Counted): boolean {
@@ -188,25 +193,29 @@ class Places<Held extends object> {
 export function boundAnswers(
   max: number,
 ): (request: Pick<IncomingMessage, 'socket'>, response: ServerResponse) => boolean {
-  const answers = new WeakMap<Socket, Set<ServerResponse>>();
-  const answersOf = (socket: Socket): Set<ServerResponse> => {
+  // A list, which is short: the old tables of a set that changes with each request would keep answers in memory.
+  const answers = new WeakMap<Socket, ServerResponse[]>();
+  const answersOf = (socket: Socket): ServerResponse[] => {
     const known = answers.get(socket);
     if (known !== undefined) return known;
-    const own = new Set<ServerResponse>();
+    const own: ServerResponse[] = [];
     answers.set(socket, own);
     socket.once('close', () => {
-      for (const response of own) if (response.socket === null) end(response);
+      for (const response of [...own]) if (response.socket === null) end(response);
     });
     return own;
   };
   return ({ socket }, response) => {
     const own = answersOf(socket);
-    if (own.size >= max) {
+    if (own.length >= max) {
       socket.destroy();
       return false;
     }
-    own.add(response);
-    response.once('close', () => own.delete(response));
+    own.push(response);
+    response.once('close', () => {
+      const place = own.indexOf(response);
+      if (place !== -1) own.splice(place, 1);
+    });
     return true;
   };
 }
@@ -284,8 +293,11 @@ export function createSources({
       return source;
     },
     isFromProxy(request) {
+      if (isConsole(request)) return true;
+      // Asked several times for each request, mostly where there is none.
+      if (trustedProxies.length === 0) return false;
       const peer = request.socket.remoteAddress;
-      return isConsole(request) || (peer !== undefined && trusts(withoutMapping(peer)));
+      return peer !== undefined && trusts(withoutMapping(peer));
     },
     isProxyAddress: (address) => isIP(address) !== 0 && trusts(withoutMapping(address)),
   };

@@ -12,6 +12,7 @@ import { ErrorState, Notice } from '~/ui/states.tsx';
 import { Link, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
 
 type Waits = Outputs['leases']['waits'];
+type Why = Outputs['leases']['why'];
 type Blocker = Waits['items'][number]['blockers'][number];
 type Opposite = Waits['opposite'][number];
 type OrderSide = Opposite['oneFirst'];
@@ -159,6 +160,11 @@ const BLOCKER_HEADS = [
   { text: 'Grants', align: 'end' },
 ] as const;
 
+function waitedText({ count: waited, waitedMs, longestMs, gaveUp }: Why['waits']): string {
+  const refused = gaveUp === 0 ? '' : `; ${count(gaveUp)} got nothing`;
+  return `${countText(waited, 'caller')} waited ${duration(waitedMs)} together, the longest ${duration(longestMs)}${refused}`;
+}
+
 /** Why callers wait for one lease or environment: who made others wait in the last hour, and opposite orders. */
 export function WhyPanel({
   face,
@@ -178,7 +184,7 @@ export function WhyPanel({
       <Text size="sm">
         {waits.count === 0
           ? `Nobody waited since ${absolute(fromAt)}.`
-          : `Since ${absolute(fromAt)}, ${countText(waits.count, 'caller')} waited ${duration(waits.waitedMs)} together, the longest ${duration(waits.longestMs)}; ${count(waits.gaveUp)} got nothing.`}
+          : `Since ${absolute(fromAt)}, ${waitedText(waits)}.`}
         {isComplete ? '' : ' What was before is left out: too much has happened.'}
       </Text>
       {blockers.length === 0 ? null : (

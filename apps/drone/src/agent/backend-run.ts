@@ -369,11 +369,12 @@ export class BackendRun {
   async #start(plan: LaunchPlan, work: PreparedWork): Promise<void> {
     const keyId = await keyIdOf(plan.key);
     if (!this.#isIn('launching')) return;
-    const snapshot = (await this.#claim(plan, keyId)) ?? (await this.#startCold(plan, work, keyId));
+    const claimed = await this.#claim(plan, keyId);
+    const snapshot = claimed ?? (await this.#startCold(plan, work, keyId));
     const notes = this.#notes;
     if (snapshot === undefined || notes === undefined || !this.#isIn('launching')) return;
     this.#stage = 'running';
-    this.#report('waiting');
+    this.#report('waiting', claimed === undefined ? {} : { detail: 'by a warm process' });
     this.trace.started();
     // Catches up on what was requested, answered or seen during the launch.
     if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
@@ -390,7 +391,6 @@ export class BackendRun {
     this.#notes = notesOf(this.identity, { plan, port, claimFile, nowMs: this.#context.nowMs() });
     const fields = claimOf(warmId, { identity: this.identity, plan, keyId });
     const request = { fields, notes: this.#notes, deadlines: this.extension() };
-    this.#report('starting', { detail: 'by a warm process' });
     try {
       const snapshot = await this.#context.warden().start(startRequestOf(this.identity, request));
       warm.claimed();

@@ -62,9 +62,9 @@ export async function untilReady(probed: Probed): Promise<ProbeEnd> {
   return isWanted() ? 'ready' : 'unwanted';
 }
 
-/** How soon it is noticed that a warm process has taken its claim: at first, and once it has taken its time. */
-const CLAIM_FIRST_MS = 5;
-const CLAIM_FIRST_LOOKS = 200;
+/** The pause after the first look for a claim; each further one is longer, up to the configured interval. */
+const CLAIM_FIRST_MS = 1;
+const CLAIM_SLOWER = 1.02;
 
 /**
  * For a warm process that was claimed: resolves when it has removed its claim, or is over. Before that it may answer,
@@ -74,8 +74,8 @@ export async function untilClaimTaken(
   { isWanted, readiness }: Probed,
   file: string,
 ): Promise<void> {
-  for (let look = 0; isWanted() && isThere(file); look += 1) {
-    await pause(look < CLAIM_FIRST_LOOKS ? CLAIM_FIRST_MS : readiness.intervalMs);
+  for (let pauseMs = CLAIM_FIRST_MS; isWanted() && isThere(file); pauseMs *= CLAIM_SLOWER) {
+    await pause(Math.min(pauseMs, readiness.intervalMs));
   }
 }
 

@@ -21,11 +21,12 @@ export type Fault = (typeof FAULTS)[number];
 interface Attack {
   readonly keys: number;
   readonly drones: number;
+  /** Requests that are answered by a backend: those that are refused come on top. */
   readonly requests: number;
   readonly sockets: number;
-  /** Requests at once. */
+  /** How many of them ask at once. */
   readonly clients: number;
-  /** One after the other, each at least once, and again until all requests were sent. */
+  /** One after the other, each at least once, and again until all requests were answered. */
   readonly faults: readonly Fault[];
   /** Between a fault and the next. */
   readonly pauseMs: number;
@@ -40,6 +41,8 @@ export interface AttackReport {
 
 /** Longer than the grant of a key: others may have it afterwards. */
 const FAULT_MS = 8_000;
+/** Between a refusal and the next request of a client: what is refused at once must not take all of the machine. */
+const REFUSED_MS = 100;
 /** How often a WebSocket is sent a message. */
 const MESSAGE_MS = 200;
 
@@ -119,7 +122,7 @@ async function askOften(scene: Scene, attack: Attack): Promise<void> {
   const { gateway, tokens, judge, counts, random } = scene;
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   const isEnough = (): boolean =>
-    counts.answered + counts.refused >= attack.requests && scene.faultsMade >= attack.faults.length;
+    counts.answered >= attack.requests && scene.faultsMade >= attack.faults.length;
   while (!isEnough()) {
     const key = Math.floor(random() * tokens.length);
     const sentAtMs = Date.now();
@@ -129,7 +132,7 @@ async function askOften(scene: Scene, attack: Attack): Promise<void> {
       counts.answered += 1;
       judge.note({ key: keyName(key), token, sentAtMs });
     }
-    await pause(attack.thinkMs);
+    await pause(token === undefined ? REFUSED_MS : attack.thinkMs);
   }
   agent.destroy();
 }

@@ -298,20 +298,40 @@ async function routeOf(
         details: { datacenter: found.datacenter },
       });
     }
+    const used = await usedWhenReady(store, found, { untilMs, signal });
+    if (used !== undefined) return { spawned, route: routeTo(found, used) };
     const left = Math.max(0, untilMs - store.clock.nowMs());
-    const ready = await waitUntilReady(store, found, signal, left).catch(lostStart);
-    if (ready instanceof LeaseError) {
-      if (store.clock.nowMs() >= untilMs) throw ready;
-      lost = ready;
-      continue;
-    }
-    // To ask for a route is to use it.
-    const [used] = await touchBackends(store.vital, [{ leaseId: ready.leaseId, usedAgoMs: 0 }]);
-    if (used?.state === 'usable') {
-      return { spawned, route: routeTo(ready, used) };
-    }
+    const ended = await waitUntilReady(store, found, signal, left).catch(lostStart);
+    if (!(ended instanceof LeaseError)) continue;
+    if (store.clock.nowMs() >= untilMs) throw ended;
+    lost = ended;
   }
   throw lost;
+}
+
+/** How often a backend that is not ready is looked at when no hint comes. */
+const LOOK_MS = 1_000;
+
+/**
+ * Waits until a backend is ready, and uses it: to ask for a route is to use it.
+ * @returns undefined when nobody may be sent to it, or the time is over.
+ */
+async function usedWhenReady(
+  store: Store,
+  { backendId, leaseId, status }: ConnectResult,
+  { untilMs, signal }: { readonly untilMs: number; readonly signal: AbortSignal },
+): Promise<UsableBackend | undefined> {
+  for (let isReady = status === 'ready'; ; isReady = false) {
+    // Waiting begins before the look, so that no hint in between is missed.
+    const lookMs = Math.min(untilMs, store.clock.nowMs() + LOOK_MS);
+    const changed = isReady ? undefined : store.hints.next(`backend:${backendId}`, lookMs, signal);
+    const [used] = await touchBackends(store.vital, [{ leaseId, usedAgoMs: 0 }]);
+    if (used?.state !== 'usable') return undefined;
+    if (used.address !== null) return used;
+    if (store.clock.nowMs() >= untilMs) return undefined;
+    await changed;
+    signal.throwIfAborted();
+  }
 }
 
 /** The end of a start by no fault of its program, which may be started again at once: lost with its drone, or stopped. */
@@ -348,11 +368,8 @@ async function connected(
   return found;
 }
 
-function routeTo(
-  { key, leaseId, fencingToken, address }: ConnectResult,
-  used: UsableBackend,
-): GatewayRoute {
-  const { program } = used;
+function routeTo({ key, leaseId, fencingToken }: ConnectResult, used: UsableBackend): GatewayRoute {
+  const { program, address } = used;
   const validMs = validForMs(used);
   return { key, leaseId, fencingToken, program, address: address ?? '', validForMs: validMs };
 }

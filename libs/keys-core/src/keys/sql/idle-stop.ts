@@ -39,6 +39,8 @@ export type UsedBackend =
       readonly leaseId: string;
       readonly backendId: string;
       readonly program: string;
+      /** Where it is reached; null before it is ready. */
+      readonly address: string | null;
       /** Until its grant expires unless it is renewed, in milliseconds. */
       readonly remainingMs: number;
       readonly ladder: Ladder;
@@ -58,6 +60,7 @@ interface UsedRow {
   readonly isUsable: boolean | null;
   readonly backendId: string;
   readonly program: string;
+  readonly address: string | null;
   readonly remainingMs: number;
   readonly renewAfterMs: number;
   readonly softAfterMs: number;
@@ -109,10 +112,12 @@ export async function touchBackends(
       update backend b
       set last_used_at = j.used_at
       from judged j
-      where b.id = j.id and j.is_usable and j.used_at is distinct from j.last_used_at
+      -- It cannot be idle before it is ready.
+      where b.id = j.id and j.is_usable and j.status_rank >= ${READY}
+        and j.used_at is distinct from j.last_used_at
     )
     select
-      u.lease_id::text as "leaseId", b.id as "backendId", b.program,
+      u.lease_id::text as "leaseId", b.id as "backendId", b.program, b.address,
       -- What was locked is newer than what this statement reads.
       coalesce(j.is_usable, b.status_rank < ${STOPPING})
         and l.renewable and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
@@ -135,10 +140,10 @@ export async function touchBackends(
 
 function usedOf(leaseId: string, row: UsedRow | undefined): UsedBackend {
   if (row?.isUsable !== true) return { state: 'ended', leaseId };
-  const { backendId, program, remainingMs, idleRemainingMs, asOf } = row;
+  const { backendId, program, address, remainingMs, idleRemainingMs, asOf } = row;
   const { renewAfterMs, softAfterMs, hardAfterMs, ttlMs } = row;
   const ladder = { renewAfterMs, softAfterMs, hardAfterMs, ttlMs };
-  const used = { leaseId, backendId, program, remainingMs, ladder, idleRemainingMs, asOf };
+  const used = { leaseId, backendId, program, address, remainingMs, ladder, idleRemainingMs, asOf };
   return { state: 'usable', ...used };
 }
 
