@@ -9,7 +9,7 @@ const FAILED = {
   error: { code: 'request.outcome_unknown', message: 'lost', retryable: true, details: {} },
 };
 
-/** A wire whose controller answers a release when the test says so. */
+/** A wire whose controller answers a release when the test wants it. */
 function setUp() {
   let answer: (answer: object) => void = () => undefined;
   const mutate = () => new Promise<object>((resolve) => (answer = resolve));
