@@ -102,6 +102,8 @@ export interface Hold {
   readonly resource: string;
   readonly leaseId: string;
   readonly token: string;
+  /** Of a lease that several may hold. */
+  readonly mode?: 'permit' | 'shared' | undefined;
   readonly fromMs: number;
   /** Infinity for a hold that died with its process. */
   readonly untilMs: number;
@@ -205,6 +207,13 @@ export interface FaultSeen {
   readonly recoveryMsMax: number;
 }
 
+/** When an environment was frozen at least. */
+export interface Freeze {
+  readonly resource: string;
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
 /**
  * A database that was killed and replaced by an older backup of itself, as it was read afterwards. What
  * it had recorded after the backup is lost.
@@ -240,14 +249,18 @@ export interface History {
   readonly homes: readonly HomeSeen[];
   readonly testimony: readonly TestimonyLine[];
   readonly faults: readonly FaultSeen[];
+  readonly freezes: readonly Freeze[];
   readonly starved: readonly Starved[];
 }
 
 export type Invariant = `I${1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | 16}`;
 
+/** What holds of leases that several hold, of several at once, and of environments: see `checks/sharing.ts`. */
+type SharingRule = 'permits' | 'shared' | 'together' | 'superseded' | 'frozen';
+
 /** A promise that a history contradicts. `linear`: no order of the requests explains the replies. */
 export interface Violation {
-  readonly invariant: Invariant | 'linear' | 'recovery';
+  readonly invariant: Invariant | SharingRule | 'linear' | 'recovery';
   readonly atMs: number;
   readonly text: string;
 }

@@ -136,7 +136,7 @@ export function createLeaseWire(deps: WireDeps): LeaseWire & TogetherWire {
     createBatches<ReleaseRequest, ReleaseOutcome>(machine, RELEASES_PER_CALL_MAX, async (items) => {
       const { results } = await api.leases.releaseMany.mutate({ items: [...items], datacenter });
       return results.map((result): ReleaseOutcome | Promise<ReleaseOutcome> =>
-        result.outcome === 'failed' ? Promise.reject(failureOf(result)) : result.outcome,
+        result.outcome === 'failed' ? failed(result) : result.outcome,
       );
     }),
   );
@@ -316,11 +316,14 @@ function isFailed(result: { readonly outcome: string }): result is FailedItem {
 }
 
 function answerOf(result: AcquireAnswer | FailedItem): AcquireAnswer | Promise<AcquireAnswer> {
-  return isFailed(result) ? Promise.reject(failureOf(result)) : result;
+  return isFailed(result) ? failed(result) : result;
 }
 
-function failureOf({ error }: FailedItem): LeaseholdCallError {
-  return codedError(error.code, error);
+/** Nobody may wait for it any more: an answer that comes too late must not end the process. */
+function failed({ error }: FailedItem): Promise<never> {
+  const failure = Promise.reject(codedError(error.code, error));
+  failure.catch(() => undefined);
+  return failure;
 }
 
 /** A wrong item must not fail the others; retries are up to the waiting caller. */

@@ -9,6 +9,14 @@ import { checkRecovery } from './recovery.ts';
 import { checkRegisters } from './register.ts';
 import { checkDeadlines, checkPromises, checkRenewals, checkReplays } from './renewals.ts';
 import { checkHoldOff, checkKept, checkTokensAcross } from './restores.ts';
+import {
+  checkFrozen,
+  checkPermits,
+  checkShared,
+  checkSharedTokens,
+  checkSuperseded,
+  checkTogether,
+} from './sharing.ts';
 import { checkNotices, checkSignals } from './signals.ts';
 import { checkSink } from './sink.ts';
 import { checkStreams } from './stream.ts';
@@ -28,6 +36,9 @@ const OF_A_DATABASE = [
   checkOrder,
   checkGivenUp,
   checkStreams,
+  checkSharedTokens,
+  checkTogether,
+  checkSuperseded,
 ] as const;
 
 /** Of a run, whatever became of its database. */
@@ -38,6 +49,9 @@ const OF_A_RUN = [
   checkSignals,
   checkNotices,
   checkIdle,
+  checkPermits,
+  checkShared,
+  checkFrozen,
   checkHomes,
   checkLives,
   checkBare,

@@ -1,5 +1,6 @@
 /** Who held what, by the committed events and the promises that an observer read. */
 import type { FinalRow, History, Operation, Violation } from '../history.ts';
+import { isShareable } from '../world/workers/settings.ts';
 import { isInDoubt } from './clock-steps.ts';
 import { grantsOf, groupedBy, lastExpiries, successionsOf, type GrantRecord } from './grants.ts';
 
@@ -86,6 +87,8 @@ export function checkRecords(history: History): Violation[] {
   const { events, rows, operations, endedAtMs } = history;
   const byResource = groupedBy(grantsOf(events), ({ granted }) => granted.resource);
   const violations = rows.flatMap((row): Violation[] => {
+    // The rows of what several hold have names of their own.
+    if (isShareable(row.resource)) return [];
     const last = byResource.get(row.resource)?.at(-1);
     if (last !== undefined && isSameAs(row, last)) return [];
     const text = `${row.resource}: the row has ${row.token}, ${row.isEnded ? '' : 'not '}ended; its last event is of ${toldOf(last)}`;

@@ -1,5 +1,6 @@
 /** The grants of a history, from its committed events alone. */
 import type { CommittedEvent, Promised } from '../history.ts';
+import { isShareable } from '../world/workers/settings.ts';
 
 const GRANT_KINDS: ReadonlySet<string> = new Set(['granted', 'taken_over']);
 const END_KINDS: ReadonlySet<string> = new Set([
@@ -40,11 +41,15 @@ export function grantsOf(events: readonly CommittedEvent[]): GrantRecord[] {
     }));
 }
 
-/** Each grant with the one before it, of the same resource, in the order in which they were written. */
+/**
+ * Each grant with the one before it, of the same resource, in the order in which they were written. What several hold at
+ * once has none.
+ */
 export function successionsOf(
   events: readonly CommittedEvent[],
 ): { readonly former: GrantRecord; readonly next: GrantRecord }[] {
-  const groups = groupedBy(grantsOf(events), ({ granted }) => granted.resource);
+  const ofOne = grantsOf(events).filter(({ granted }) => !isShareable(granted.resource));
+  const groups = groupedBy(ofOne, ({ granted }) => granted.resource);
   return [...groups.values()].flatMap((grants) =>
     grants.slice(1).map((next, index) => ({ former: grants[index] as GrantRecord, next })),
   );

@@ -1,5 +1,6 @@
 /** The queue, and how soon what is free is granted. */
 import type { Cancel, FaultSeen, History, TicketSeen, Violation } from '../history.ts';
+import { isOf, isShareable, TOGETHER_NAMESPACE } from '../world/workers/settings.ts';
 import { isStepped } from './clock-steps.ts';
 import { MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy } from './grants.ts';
@@ -18,6 +19,8 @@ export function checkOrder({ events, tickets, faults }: History): Violation[] {
   return grantsOf(events).flatMap(({ granted }): Violation[] => {
     // Callers who wait for a key get the same backend, in whatever order they came.
     if (!granted.resource.startsWith('lease ')) return [];
+    // Those who share it let each other pass, and those who want permits of other keys.
+    if (isShareable(granted.resource)) return [];
     const place = placeAt(byTicket.get(granted.leaseId), granted.atMs);
     const seen = byResource.get(granted.resource) ?? [];
     const overtaken = seen.find((ticket) => {
@@ -64,12 +67,19 @@ export function checkGivenUp({ operations, events }: History): Violation[] {
 /** I10: nothing is free for long while somebody waits for it and nothing is broken. */
 export function checkIdle({ idle, faults, starved }: History): Violation[] {
   return idle.flatMap(({ resource, sinceMs, untilMs }): Violation[] => {
+    if (!isForOne(resource)) return [];
     const fromMs = Math.max(sinceMs, lastDisturbance(faults, sinceMs, untilMs));
     const calmMs = untilMs - fromMs - starvedMs(starved, fromMs, untilMs);
     if (calmMs <= IDLE_MS_MAX) return [];
     const text = `${resource} was free for ${calmMs.toFixed(0)} ms while somebody waited`;
     return [{ invariant: 'I10', atMs: untilMs, text }];
   });
+}
+
+/** A lease that one holds, and that its waiters want alone; an environment may be frozen. */
+function isForOne(resource: string): boolean {
+  if (resource.startsWith('environment ')) return false;
+  return !isShareable(resource) && !isOf(resource, TOGETHER_NAMESPACE);
 }
 
 function lastDisturbance(faults: readonly FaultSeen[], fromMs: number, untilMs: number): number {

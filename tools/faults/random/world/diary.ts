@@ -30,7 +30,7 @@ export type Line =
     }
   | { readonly line: 'write'; readonly write: SinkWrite; readonly atMs: number };
 
-export type HeldGrant = Pick<Hold, 'resource' | 'leaseId' | 'token'>;
+export type HeldGrant = Pick<Hold, 'resource' | 'leaseId' | 'token' | 'mode'>;
 
 export class Diary {
   readonly #file: number;

@@ -4,6 +4,7 @@ import type {
   CommittedEvent,
   FaultSeen,
   FinalRow,
+  Freeze,
   History,
   LostDatabase,
   Revoke,
@@ -34,6 +35,7 @@ export interface Seen {
   readonly revokes: readonly Revoke[];
   readonly shared: SharedKeys | undefined;
   readonly restores: readonly Restore[];
+  readonly freezes: readonly Freeze[];
   readonly beganAtMs: number;
   readonly endedAtMs: number;
 }
@@ -70,6 +72,7 @@ export async function harvest(seen: Seen): Promise<History> {
     homes: shared?.homes ?? [],
     testimony: readTestimony(fleet.testimonyFile),
     faults: seen.faults,
+    freezes: seen.freezes,
     starved: seen.starved,
   };
 }

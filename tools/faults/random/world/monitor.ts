@@ -130,13 +130,14 @@ export class Monitor {
     return isAll(answers);
   }
 
-  /** Each worker has been answered within a while. */
+  /** Each worker has been answered within a while; those that share wait for each other, and may be answered later. */
   #workersWork(sinceMs: number): boolean {
     const current = new Map(this.#fleet.diaries.map((diary) => [diary.process, diary]));
     for (const diary of current.values()) diary.read();
-    return [...current.values()].every(
-      ({ lastDoneAtMs }) => lastDoneAtMs >= sinceMs - ROUND_MS * 4,
+    const others = [...current.values()].filter(
+      ({ process: name }) => this.#fleet.workers.get(name)?.role !== 'sharer',
     );
+    return others.every(({ lastDoneAtMs }) => lastDoneAtMs >= sinceMs - ROUND_MS * 4);
   }
 
   /** Each key has a backend that lives, and is known to a controller. */

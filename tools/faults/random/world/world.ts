@@ -5,7 +5,7 @@ import { waitUntil } from '@leasehold/testing/stack';
 import type { HolderClock } from '../../leases/stage/program.ts';
 import type { Backup } from '../../stage/database-backup.ts';
 import { machineMs } from '../../stage/machine-time.ts';
-import type { FaultSeen, History, Revoke } from '../history.ts';
+import type { FaultSeen, Freeze, History, Revoke } from '../history.ts';
 import { openDatabase, type WorldDatabase } from './database.ts';
 import { SharedDatacenters } from './datacenters.ts';
 import { Fleet, type Worker } from './fleet.ts';
@@ -16,6 +16,7 @@ import { Observer } from './observer.ts';
 import { openPooler, type Pooler } from './pooler.ts';
 import { Random } from '../../../simulate/engine/random.ts';
 import { StreamReader } from './streams.ts';
+import { FROZEN_ENVIRONMENT, NAMESPACE } from './workers/settings.ts';
 
 /** The workers of a run. Some have clocks that are wrong all the time: F5, F6. */
 export const WORKERS: readonly {
@@ -29,9 +30,13 @@ export const WORKERS: readonly {
   { name: 'holder-1', role: 'holder', clock: { rate: 0.9 } },
   { name: 'updater-0', role: 'updater', clock: {} },
   { name: 'updater-1', role: 'updater', clock: { rate: 1.1 } },
+  { name: 'sharer-0', role: 'sharer', clock: {} },
+  { name: 'sharer-1', role: 'sharer', clock: { rate: 0.9 } },
 ];
 
 const REVOKE_EVERY_MS = 3_000;
+const FREEZE_EVERY_MS = 3_000;
+const FREEZE_MS = 1_500;
 /** Starts take long on a machine that others use. */
 const SETTLED_MS_MAX = 120_000;
 
@@ -51,8 +56,9 @@ export class World {
   readonly #random: Random;
   readonly #revokes: Revoke[] = [];
   readonly #restores: Restore[] = [];
+  readonly #freezes: Freeze[] = [];
   readonly #ending = new AbortController();
-  readonly #revoking: Promise<void>;
+  readonly #operating: Promise<unknown>;
 
   private constructor(parts: Opened, seed: number) {
     this.database = parts.database;
@@ -66,7 +72,7 @@ export class World {
       ({ url }, index) => new StreamReader(`reader of c${String(index)}`, url, this.fleet.token),
     );
     this.monitor = new Monitor(this.fleet, this.#readers, this.shared);
-    this.#revoking = this.#revoke();
+    this.#operating = Promise.all([this.#revoke(), this.#freeze()]);
   }
 
   /** Starts everything, and returns when it works. */
@@ -112,6 +118,32 @@ export class World {
     }
   }
 
+  /** An operator who freezes an environment for moments, by the database's clock. */
+  async #freeze(): Promise<void> {
+    while (!this.#ending.signal.aborted) {
+      await pause(FREEZE_EVERY_MS, undefined, { signal: this.#ending.signal }).catch(
+        () => undefined,
+      );
+      const askedAtMs = machineMs();
+      const frozen = this.database
+        .query<{ until: string }>(
+          `select to_json((clock_timestamp() + interval '${String(FREEZE_MS)} ms') at time zone 'utc') #>> '{}' || 'Z' as until`,
+        )
+        .then(([row]) =>
+          this.fleet.api(0).environments.freeze.mutate({
+            ...{ environment: [NAMESPACE, 'frozen'], reason: 'a run', until: row?.until ?? '' },
+          }),
+        );
+      const isFrozen = await frozen.then(
+        () => true,
+        () => false,
+      );
+      if (!isFrozen) continue;
+      const span = { fromMs: machineMs(), untilMs: askedAtMs + FREEZE_MS };
+      this.#freezes.push({ resource: FROZEN_ENVIRONMENT, ...span });
+    }
+  }
+
   /** Kills the database, and puts a backup in its place, which was begun at `backupFromMs`. */
   async restore(backup: Backup, backupFromMs: number): Promise<void> {
     const endsFromMs = machineMs();
@@ -125,7 +157,7 @@ export class World {
   /** Lets everything come to rest. @returns what was seen. */
   async finish(): Promise<History> {
     this.#ending.abort();
-    await this.#revoking;
+    await this.#operating;
     await this.fleet.stopWorkers();
     await this.monitor.close();
     const endedAtMs = machineMs();
@@ -138,6 +170,7 @@ export class World {
     const own = {
       revokes: this.#revokes,
       restores: this.#restores,
+      freezes: this.#freezes,
       observer: this.#observer,
       readers: this.#readers,
     };
@@ -163,7 +196,7 @@ export class World {
   async close(): Promise<void> {
     this.#ending.abort();
     const steps = [
-      () => this.#revoking,
+      () => this.#operating,
       () => this.monitor.close(),
       async () => this.shared?.close(),
       () => Promise.all(this.#readers.map((reader) => reader.close())),

@@ -86,7 +86,9 @@ test('no statement of pools, of several leases or of lines of environments reads
   await joinLine(sql, slots.map(ticketOf));
   await grantAll(sql, group, { guard: A_GUARD, onLocked: 'skip' });
   await joinLines(sql, { ...first, others });
-  await leaveLines(sql, { ...first, others, answer: {} });
+  await expect(leaveLines(sql, { ...first, others, answer: {} })).rejects.toThrow(
+    'one row expected',
+  );
   await joinEnvironmentLine(sql, environment);
   await supersedeWaiting(sql, environment, {});
   await readRunning(sql, environment);

@@ -27,7 +27,14 @@ import type { FreezeService } from '../../leases/freeze-service.ts';
 import type { CrashPoints } from '../crash-points.ts';
 import { aRequest, type Kernel } from '../kernel-fixture.ts';
 import { declarePermits } from '../pool-fixture.ts';
-import type { LineAsk, LineModel, ModelHold, ModelMode, ModelTicket } from './line-model.ts';
+import type {
+  LineAsk,
+  LineModel,
+  ModelHold,
+  ModelMode,
+  ModelPart,
+  ModelTicket,
+} from './line-model.ts';
 
 export interface RealLines {
   readonly kernel: Kernel;
@@ -49,12 +56,15 @@ const TTLS = [1_000, 5_000, 40_000];
 const WAIT_MS = 60_000;
 
 /** What is asked for: in namespaces with permits, with a total too, shared and alone, together, and environments. */
-const KINDS = ['permits', 'total', 'shared', 'together', 'environment'] as const;
+const PLACES = ['permits', 'total', 'shared', 'together', 'environment'] as const;
+/** Or of some of these together. */
+const KINDS = [...PLACES, 'mixed'] as const;
 type Kind = (typeof KINDS)[number];
+const MIXED = { a: 'shared', b: 'total', c: 'together' } as const;
 
 interface Asked {
   readonly kind: Kind;
-  readonly names: readonly string[];
+  readonly names: readonly ('a' | 'b' | 'c')[];
   readonly holder: number;
   readonly ttl: number;
   readonly isAlone: boolean;
@@ -77,18 +87,17 @@ const asks: fc.Arbitrary<Asked> = fc.record({
 function askOf(asked: Asked, { run }: RealLines): LineAsk {
   const { kind, action, isAlone } = asked;
   const isEnvironment = kind === 'environment';
-  const names = namesOf(asked);
-  const ids = leaseIdsFrom(firstLeaseId(randomUUID()), names.length);
-  const mode = modeOf(kind, isAlone);
+  const places = placesOf(asked);
+  const ids = leaseIdsFrom(firstLeaseId(randomUUID()), places.length);
   return {
-    parts: names.map((name, place) => ({
+    parts: places.map(([place, name], index) => ({
       resource: {
         face: isEnvironment ? 'environment' : 'lease',
-        namespace: `${run}.${kind}`,
+        namespace: `${run}.${place}`,
         name,
       },
-      leaseId: ids[place] ?? '',
-      mode,
+      leaseId: ids[index] ?? '',
+      mode: modeOf(place, isAlone),
     })),
     holder: `h${String(asked.holder)}`,
     ttlMs: TTLS[asked.ttl] ?? 1_000,
@@ -99,14 +108,15 @@ function askOf(asked: Asked, { run }: RealLines): LineAsk {
 }
 
 /** Those who want several meet those who want one of them; the others meet at one of two names, or at one. */
-function namesOf({ kind, names }: Asked): readonly string[] {
-  if (kind === 'together') return names;
-  return [kind === 'shared' || names[0] === 'a' ? 'a' : 'b'];
+function placesOf({ kind, names }: Asked): [place: (typeof PLACES)[number], name: string][] {
+  if (kind === 'mixed') return names.map((name) => [MIXED[name], 'a']);
+  if (kind === 'together') return names.map((name) => [kind, name]);
+  return [[kind, kind === 'shared' || names[0] === 'a' ? 'a' : 'b']];
 }
 
-function modeOf(kind: Kind, isAlone: boolean): ModelMode {
-  if (kind === 'permits' || kind === 'total') return 'permit';
-  return kind === 'shared' && !isAlone ? 'shared' : 'alone';
+function modeOf(place: (typeof PLACES)[number], isAlone: boolean): ModelMode {
+  if (place === 'permits' || place === 'total') return 'permit';
+  return place === 'shared' && !isAlone ? 'shared' : 'alone';
 }
 
 /** The requests for the parts; from a place in line the first has the key by which the place is found. */
@@ -212,7 +222,12 @@ const back = fc.nat({ max: 5 });
 const asking = fc.record({ asked: asks, crash: crashesOfAll }).map(({ asked, crash }) =>
   command(`ask ${JSON.stringify({ asked, crash })}`, (model, real) => {
     const wanted = askOf(asked, real);
-    return ask(model, real, wanted, wanted.parts.length > 1 ? { crash } : {});
+    return ask(
+      model,
+      real,
+      wanted,
+      asked.kind === 'together' && wanted.parts.length > 1 ? { crash } : {},
+    );
   }),
 );
 
@@ -224,6 +239,8 @@ const joining = asks.map((asked) =>
   }),
 );
 
+const isTogether = ({ resource }: ModelPart): boolean => resource.namespace.endsWith('.together');
+
 /** The first of a line more often than the others. */
 const turns = fc.record({ back: fc.nat({ max: 3 }), crash: crashesOfAll }).map((asked) =>
   command(
@@ -233,7 +250,7 @@ const turns = fc.record({ back: fc.nat({ max: 3 }), crash: crashesOfAll }).map((
       const { crash } = asked;
       return ask(model, real, ticket.ask, {
         ticket,
-        crash: ticket.ask.parts.length > 1 ? crash : undefined,
+        crash: ticket.ask.parts.every(isTogether) ? crash : undefined,
       });
     },
     hasTickets,
@@ -281,11 +298,11 @@ const leaving = fc.record({ back }).map((asked) =>
       }));
       invariant(first !== undefined, 'a place is in a line');
       const sql = kernel.store.transitions;
-      const hasLeft =
+      const left =
         others.length === 0
           ? (await leaveLine(sql, [first]))[0]
           : await leaveLines(sql, { ...first, others });
-      expect(hasLeft).toBe(true);
+      expect(left).toMatchObject({ hasLeft: true });
       model.leave(ticket);
     },
     hasTickets,

@@ -78,7 +78,7 @@ export class LineModel {
   freezes: ModelFreeze[] = [];
   tickets: ModelTicket[] = [];
   #ticketCount = 0;
-  /** The leases that several hold, from the first that was asked for in this way and free. */
+  /** The leases that several hold. */
   readonly #pools = new Set<string>();
 
   constructor(nowMs: number) {
@@ -99,6 +99,7 @@ export class LineModel {
     const isEnvironment = ask.parts[0]?.resource.face === 'environment';
     if (isEnvironment && this.isFrozen(ask)) return 'frozen';
     const before = this.#before(ticket);
+    for (const part of ask.parts) this.#open(part, before);
     return ask.parts.every((part) => this.#isFor(part, before)) ? 'granted' : 'refused';
   }
 
@@ -195,14 +196,19 @@ export class LineModel {
     return true;
   }
 
+  /** One who shares what nobody holds, and is the first in its line, makes it a pool; one with permits is always one. */
+  #open({ resource, mode }: ModelPart, before: readonly ModelPart[]): void {
+    const key = resourceKey(resource);
+    const isAwaited = before.some((one) => resourceKey(one.resource) === key);
+    const isFree = this.holdersOf(resource).length === 0;
+    if (mode === 'permit' || (mode === 'shared' && isFree && !isAwaited)) this.#pools.add(key);
+  }
+
   #isFor(part: ModelPart, before: readonly ModelPart[]): boolean {
     const key = resourceKey(part.resource);
     const holders = this.holdersOf(part.resource);
     const ahead = before.filter((one) => resourceKey(one.resource) === key);
-    if (part.mode !== 'alone' && !this.#pools.has(key)) {
-      if (holders.length > 0 || ahead.length > 0) return false;
-      this.#pools.add(key);
-    }
+    if (part.mode !== 'alone' && !this.#pools.has(key)) return false;
     switch (part.mode) {
       case 'alone':
         return holders.length === 0 && ahead.length === 0;
@@ -228,8 +234,9 @@ export class LineModel {
     let takenOfAll = inForce.length;
     let isItsTurn = false;
     for (const one of [...before, part]) {
-      if (one.resource.namespace !== namespace) continue;
       const key = resourceKey(one.resource);
+      // Of a key that nobody has asked for yet, none is taken.
+      if (one.resource.namespace !== namespace || !this.#pools.has(key)) continue;
       const takenOfKey = (taken.get(key) ?? 0) + 1;
       taken.set(key, takenOfKey);
       const hasRoom = takenOfKey <= perKey;

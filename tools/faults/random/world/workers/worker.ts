@@ -5,6 +5,7 @@ import { Random } from '../../../../simulate/engine/random.ts';
 import { runCaller } from './caller.ts';
 import { runHolder } from './holder.ts';
 import type { WorkerSettings } from './settings.ts';
+import { runSharer } from './sharer.ts';
 import { runUpdater } from './updater.ts';
 
 /** Past the TTL of most leases. */
@@ -24,7 +25,9 @@ const parts = {
   random: new Random(given.seed),
   signal: ending.signal,
 };
-const run = { caller: runCaller, holder: runHolder, updater: runUpdater }[given.role];
+const run = { caller: runCaller, holder: runHolder, updater: runUpdater, sharer: runSharer }[
+  given.role
+];
 const working = run(parts);
 ready();
 await ended;
