@@ -341,8 +341,7 @@ const since = (from: string, to: string) => (atMs: Wake['atMs']) =>
 /** What the time of a warm wake consists of. */
 const WAKE_PARTS = [
   { of: 'request to grant', part: since('sent', 'scheduled') },
-  { of: 'grant to drone', part: since('scheduled', 'loading') },
-  { of: 'drone to claim', part: since('loading', 'waiting') },
+  { of: 'grant to claim', part: since('scheduled', 'waiting') },
   { of: 'claim to ready', part: since('waiting', 'ready') },
   { of: 'ready to first byte', part: since('ready', 'answered') },
 ];

@@ -294,7 +294,7 @@ export function createSources({
     },
     isFromProxy(request) {
       if (isConsole(request)) return true;
-      // Asked several times for each request, mostly where no proxy is trusted.
+      // Asked several times for each request.
       if (trustedProxies.length === 0) return false;
       const peer = request.socket.remoteAddress;
       return peer !== undefined && trusts(withoutMapping(peer));

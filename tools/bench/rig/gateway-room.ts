@@ -9,6 +9,18 @@ import { WebSocketServer } from 'ws';
 
 const BODY = Buffer.alloc(1_024, 'x');
 
+const server = http.createServer((_request, response) => {
+  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': BODY.length });
+  response.end(BODY);
+});
+// Longer than any pause of a measurement.
+server.keepAliveTimeout = 120_000;
+const webSockets = new WebSocketServer({ server, perMessageDeflate: false });
+webSockets.on('connection', (socket) => {
+  socket.on('error', () => socket.terminate());
+});
+
+// All that needs no key comes before it.
 const claim = process.env['LEASEHOLD_CLAIM_FILE'];
 if (claim !== undefined) {
   await new Promise<void>((resolve) => {
@@ -22,17 +34,6 @@ if (claim !== undefined) {
   });
   Object.assign(process.env, JSON.parse(readFileSync(claim, 'utf8')));
 }
-
-const server = http.createServer((_request, response) => {
-  response.writeHead(200, { 'content-type': 'text/plain', 'content-length': BODY.length });
-  response.end(BODY);
-});
-// Longer than any pause of a measurement.
-server.keepAliveTimeout = 120_000;
-const webSockets = new WebSocketServer({ server, perMessageDeflate: false });
-webSockets.on('connection', (socket) => {
-  socket.on('error', () => socket.terminate());
-});
 server.listen(Number(process.env['PORT']), '127.0.0.1', () => {
   if (claim !== undefined) rmSync(claim);
 });

@@ -134,6 +134,8 @@ export class BackendRun {
     const run = new BackendRun(identity, context, { ...of, deadlines });
     run.#plan = of.plan;
     const { program } = identity;
+    // Of a warm process nothing is loaded, and its caller waits for each step.
+    if (of.plan.warm !== undefined) return run;
     run.#report('loading', program.kind === 'container' ? { image: program.image } : {});
     return run;
   }
@@ -352,8 +354,8 @@ export class BackendRun {
 
   async #launch(plan: LaunchPlan): Promise<void> {
     try {
-      const { program } = this.identity;
-      const work = await this.#context.workOf(program).prepare(this.#preparing.signal);
+      // A process that is warm needs nothing.
+      const work = plan.warm === undefined ? await this.#prepare() : undefined;
       if (!this.#isIn('preparing')) return;
       this.#stage = 'launching';
       await this.#start(plan, work);
@@ -366,11 +368,16 @@ export class BackendRun {
     }
   }
 
-  async #start(plan: LaunchPlan, work: PreparedWork): Promise<void> {
+  #prepare(): Promise<PreparedWork> {
+    return this.#context.workOf(this.identity.program).prepare(this.#preparing.signal);
+  }
+
+  async #start(plan: LaunchPlan, work: PreparedWork | undefined): Promise<void> {
     const keyId = await keyIdOf(plan.key);
     if (!this.#isIn('launching')) return;
     const claimed = await this.#claim(plan, keyId);
-    const snapshot = claimed ?? (await this.#startCold(plan, work, keyId));
+    const snapshot =
+      claimed ?? (await this.#startCold(plan, work ?? (await this.#prepare()), keyId));
     const notes = this.#notes;
     if (snapshot === undefined || notes === undefined || !this.#isIn('launching')) return;
     this.#stage = 'running';

@@ -15,7 +15,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ProgramConfig, ReadinessConfig } from '../config.ts';
-import { membersBy, readProcesses } from '../warden/processes.ts';
+import { membersBy, readProcesses, startedBy } from '../warden/processes.ts';
 
 /** How soon a stranger on the port of a backend that is ready is noticed. */
 const WATCH_MS = 2_000;
@@ -210,10 +210,19 @@ function judgeOwner(backend: BackendPort, found: readonly Listener[]): PortOwner
   if (inside !== null) return ofOwnNetwork({ inside, pid }, found);
   if (found.length === 0) return 'nobody';
   if (pid === 0) return 'unknown';
-  const own = socketsOf(pid);
-  const isOwn = ({ inode, uid }: Listener): boolean =>
-    own.inodes.has(inode) || own.hiddenUids.has(uid);
-  return found.every(isOwn) ? 'own' : 'stranger';
+  // Mostly they are of what it has started, which is found without a look at every process of the machine.
+  const isOwn = areOf(startedBy(pid), found) || areOf(membersOf(pid), found);
+  return isOwn ? 'own' : 'stranger';
+}
+
+function membersOf(pid: number): number[] {
+  return membersBy(readProcesses())(pid).map((member) => member.pid);
+}
+
+/** Whether all of these sockets are of these processes. */
+function areOf(pids: Iterable<number>, found: readonly Listener[]): boolean {
+  const { inodes, hiddenUids } = socketsOf(pids);
+  return found.every(({ inode, uid }) => inodes.has(inode) || hiddenUids.has(uid));
 }
 
 function listenersAt({ host, port }: BackendPort, all: Listeners | undefined): Listener[] {
@@ -238,10 +247,10 @@ interface OwnSockets {
   readonly hiddenUids: ReadonlySet<number>;
 }
 
-function socketsOf(pid: number): OwnSockets {
+function socketsOf(pids: Iterable<number>): OwnSockets {
   const inodes = new Set<string>();
   const hiddenUids = new Set<number>();
-  for (const { pid: member } of membersBy(readProcesses())(pid)) {
+  for (const member of pids) {
     const folder = `/proc/${String(member)}/fd`;
     try {
       for (const name of readdirSync(folder)) {

@@ -118,7 +118,7 @@ describe('an agent with warm processes', () => {
     controller.answerRenewal = () => new Error('no answer');
 
     controller.send(controller.spawnAt(clock.nowMs()));
-    await stage.untilReported('loading');
+    await until('its renewal is asked for', () => controller.renewals.length > 0);
     const [{ warmId } = { warmId: '' }] = warden.warmed;
     controller.send(stage.terminateOf('b1', '2'));
     await stage.untilReported('terminated');
@@ -177,7 +177,7 @@ describe('an agent with warm processes', () => {
     await startWarm();
     controller.answerRenewal = () => new Error('no answer');
     controller.send(controller.spawnAt(clock.nowMs()));
-    await stage.untilReported('loading');
+    await until('its renewal is asked for', () => controller.renewals.length > 0);
 
     // As if the former had been killed: it does nothing more.
     await stage.start(programs);

@@ -14,7 +14,7 @@ import type {
   GatewayUse,
 } from '../kernel/gateway.ts';
 import { toleratedClockRatio } from '../kernel/ladder.ts';
-import { keyTopic } from '../kernel/resource.ts';
+import { keyTopic, settledTopic } from '../kernel/resource.ts';
 import {
   type ConnectInput,
   type ConnectResult,
@@ -309,7 +309,7 @@ async function routeOf(
   throw lost;
 }
 
-/** How often a backend that is not ready is looked at when no hint comes. */
+/** How often a backend that is not ready is looked at when no hint comes, such as that its drone was lost. */
 const LOOK_MS = 1_000;
 
 /**
@@ -318,13 +318,19 @@ const LOOK_MS = 1_000;
  */
 async function usedWhenReady(
   store: Store,
-  { backendId, leaseId, status }: ConnectResult,
+  { backendId, leaseId, status, spawned }: ConnectResult,
   { untilMs, signal }: { readonly untilMs: number; readonly signal: AbortSignal },
 ): Promise<UsableBackend | undefined> {
+  const settled = (): Promise<void> => {
+    const lookMs = Math.min(untilMs, store.clock.nowMs() + LOOK_MS);
+    return store.hints.next(settledTopic(backendId), lookMs, signal);
+  };
+  // One that was started a moment ago is not ready.
+  if (spawned) await settled();
+  signal.throwIfAborted();
   for (let isReady = status === 'ready'; ; isReady = false) {
     // Waiting begins before the look, so that no hint in between is missed.
-    const lookMs = Math.min(untilMs, store.clock.nowMs() + LOOK_MS);
-    const changed = isReady ? undefined : store.hints.next(`backend:${backendId}`, lookMs, signal);
+    const changed = isReady ? undefined : settled();
     const [used] = await touchBackends(store.vital, [{ leaseId, usedAgoMs: 0 }]);
     if (used?.state !== 'usable') return undefined;
     if (used.address !== null) return used;

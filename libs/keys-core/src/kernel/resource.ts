@@ -101,6 +101,11 @@ export function isWithinNamespace(namespace: string, parent: string): boolean {
   return parent === '' || namespace === parent || namespace.startsWith(`${parent}.`);
 }
 
+/** The topic of hints that a backend is ready, or on its way out. */
+export function settledTopic(backendId: string): string {
+  return `settled:${backendId}`;
+}
+
 /** The topic of hints that a key was freed. */
 export function keyTopic(key: Named): string {
   return `key:${key.namespace}/${key.name}`;

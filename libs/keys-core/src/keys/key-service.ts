@@ -1,9 +1,14 @@
 import { changeRenewable, type LeaseStore, renewHeld } from '../grants/index.ts';
 import { type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, FilterOf } from '../kernel/face-types.ts';
-import { type BackendStatus, hasFailed, type TerminationReason } from '../kernel/backends.ts';
+import {
+  type BackendStatus,
+  hasFailed,
+  statusRank,
+  type TerminationReason,
+} from '../kernel/backends.ts';
 import { deadlinesFrom } from '../kernel/ladder.ts';
-import { keyTopic, type Named } from '../kernel/resource.ts';
+import { keyTopic, type Named, settledTopic } from '../kernel/resource.ts';
 import {
   countResources,
   grantView,
@@ -37,7 +42,7 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
   function hintStopping(stopping: StoppingBackend | null): void {
     if (stopping === null) return;
     store.hints.notify(`drone:${stopping.droneId}`);
-    store.hints.notify(`backend:${stopping.backendId}`);
+    store.hints.notify(`backend:${stopping.backendId}`, settledTopic(stopping.backendId));
   }
 
   return {
@@ -91,6 +96,9 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       const result = await timed(store, 'report', () => report(store, said));
       if (result.freed !== null) store.hints.notify(keyTopic(result.freed));
       store.hints.notify(`backend:${said.backendId}`);
+      if (statusRank(said.status) >= statusRank('ready')) {
+        store.hints.notify(settledTopic(said.backendId));
+      }
       if (result.isOverstay) store.observer.overstay(said.backendId);
       if (result.hasFailed) store.observer.backendFailed(said.reason ?? 'exited');
       return result.outcome;

@@ -106,7 +106,7 @@ describe('report', () => {
     });
   });
 
-  test('of a refused spawn is shown, with its reason, in the backend and in the history of its key', async () => {
+  test('of a refused spawn is shown with its reason, in the backend and in the history of its key', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
