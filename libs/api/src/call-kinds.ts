@@ -163,7 +163,7 @@ const READS: ReadonlySet<string> = new Set([
     'waiters',
     'contention',
     'why',
-    'waits',
+    'mostWaited',
     'failingCallbacks',
     'history',
     'at',

@@ -52,7 +52,7 @@ const CONTRACT: Record<string, Role> = {
   'leases.waiters': 'viewer',
   'leases.contention': 'viewer',
   'leases.why': 'viewer',
-  'leases.waits': 'viewer',
+  'leases.mostWaited': 'viewer',
   'leases.failingCallbacks': 'viewer',
   'leases.history': 'viewer',
   'leases.at': 'viewer',

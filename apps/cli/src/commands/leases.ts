@@ -258,7 +258,7 @@ function addWhy(cli: Cli, parent: Command, { noun, aNoun, argument, router }: Le
       const asked = { windowMinutes: Math.ceil(since / MINUTE_MS), datacenter };
       const client = cli.client();
       if (text === undefined) {
-        const waits = await client.leases.waits.query({ ...asked, namespace });
+        const waits = await client.leases.mostWaited.query({ ...asked, namespace });
         cli.show(waits, () => waitsText(waits, cli.listing.format));
         return;
       }

@@ -1,4 +1,4 @@
-import type { LeaseWhy, OppositeOrders, WaitsView } from '../controller-api.ts';
+import type { LeaseWhy, OppositeOrders, MostWaitedPage } from '../controller-api.ts';
 import { rowsText, type ListFormat } from '../options.ts';
 import { scopeText } from '../scope.ts';
 import { agoText, durationText, printable, printableOr, tableText, type Column } from './text.ts';
@@ -6,7 +6,7 @@ import { agoText, durationText, printable, printableOr, tableText, type Column }
 type HolderNow = LeaseWhy['holders'][number];
 type WaiterNow = LeaseWhy['waiters'][number];
 type Blocker = LeaseWhy['blockers'][number];
-type MostWaited = WaitsView['items'][number];
+type MostWaited = MostWaitedPage['items'][number];
 
 /** Why callers wait for one lease or environment; by name, who made them wait. */
 export function whyText(why: LeaseWhy, format: ListFormat): string {
@@ -32,7 +32,7 @@ export function whyText(why: LeaseWhy, format: ListFormat): string {
 }
 
 /** What was waited for. */
-export function waitsText(view: WaitsView, format: ListFormat): string {
+export function waitsText(view: MostWaitedPage, format: ListFormat): string {
   if (format === 'name') return rowsText(view.items, MOST_COLUMNS, format);
   const { items, fromAt } = view;
   const head = items.length === 0 ? 'Nobody waited' : 'Waited for';
@@ -62,7 +62,7 @@ function gaveUpText(gaveUp: number): string {
   return gaveUp === 0 ? '' : `; ${String(gaveUp)} got nothing`;
 }
 
-function cutText({ isComplete }: Pick<WaitsView, 'isComplete'>): string {
+function cutText({ isComplete }: Pick<MostWaitedPage, 'isComplete'>): string {
   return isComplete ? '' : ' What was before is left out: too much has happened.';
 }
 
@@ -113,7 +113,7 @@ const MOST_COLUMNS: readonly Column<MostWaited>[] = [
 function oppositeText({
   opposite,
   oppositeFromAt,
-}: Pick<WaitsView, 'opposite' | 'oppositeFromAt'>): string {
+}: Pick<MostWaitedPage, 'opposite' | 'oppositeFromAt'>): string {
   return opposite.length === 0
     ? `No leases were taken in opposite orders since ${oppositeFromAt}.`
     : part(

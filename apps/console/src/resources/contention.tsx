@@ -11,7 +11,7 @@ import { StaleScope } from '~/ui/stale.tsx';
 import { ErrorState, Notice } from '~/ui/states.tsx';
 import { Link, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
 
-type Waits = Outputs['leases']['waits'];
+type Waits = Outputs['leases']['mostWaited'];
 type Why = Outputs['leases']['why'];
 type Blocker = Waits['items'][number]['blockers'][number];
 type Opposite = Waits['opposite'][number];
@@ -25,7 +25,7 @@ const EVERY_MS = 15_000;
 export function ContentionPanel({ windowMinutes }: { readonly windowMinutes: number }) {
   const read = useLiveQuery(
     'leases',
-    'waits',
+    'mostWaited',
     { windowMinutes },
     { everyMs: EVERY_MS, isOnTimer: true },
   );

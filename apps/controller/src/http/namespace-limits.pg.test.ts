@@ -96,7 +96,7 @@ test('a token that is limited to a namespace learns nothing of another namespace
       'leases.tree',
       'leases.contention',
       'leases.why',
-      'leases.waits',
+      'leases.mostWaited',
       'leases.declared',
       'leases.failingCallbacks',
       'search.find',

@@ -113,7 +113,7 @@ function fullInputs(
     ...['history', 'get', 'why'].map((name) => [`environments.${name}`, environment] as const),
     ['environments.freezes', {}],
     ['environments.unfreeze', { freezeId, reason: 'why' }],
-    ...['declared', 'contention', 'waits', 'tree'].map((name) => [`leases.${name}`, {}] as const),
+    ...['declared', 'contention', 'mostWaited', 'tree'].map((name) => [`leases.${name}`, {}] as const),
     ...['resolve', 'get'].map((name) => [`reservations.${name}`, resolved] as const),
     ['gateway.route', { key: named }],
     ['gateway.sync', { gatewayId: 'g1', version: '1', connections: 0, routes: 0, uses: [] }],

@@ -286,7 +286,7 @@ export const leaseContentionInputSchema = z
   })
   .prefault({});
 
-export const leaseWaitsInputSchema = z
+export const mostWaitedInputSchema = z
   .strictObject({
     /** In this namespace and its children; everywhere without it. */
     namespace: anyNamespaceSchema.optional(),

@@ -20,7 +20,7 @@ import {
   leasePageInputSchema,
   leaseSessionInputSchema,
   leaseTreeInputSchema,
-  leaseWaitsInputSchema,
+  mostWaitedInputSchema,
   leaseWhyInputSchema,
   releaseItemSchema,
   releaseManyInputSchema,
@@ -196,9 +196,9 @@ const looking = {
     .query(placed(({ services, caller }, asked) => services.leases.why(asked, caller))),
 
   /** What was waited for, of leases and of environments. */
-  waits: viewerProcedure
-    .input(bounded(leaseWaitsInputSchema))
-    .query(placed(({ services, caller }, asked) => services.leases.waits(asked, caller))),
+  mostWaited: viewerProcedure
+    .input(bounded(mostWaitedInputSchema))
+    .query(placed(({ services, caller }, asked) => services.leases.mostWaited(asked, caller))),
 
   failingCallbacks: viewerProcedure
     .input(bounded(failingCallbacksInputSchema))

@@ -42,7 +42,7 @@ export type {
   RevocationNotice,
   SupersededView,
   WaitingAnswer,
-  WaitsView,
+  MostWaitedPage,
 } from './lease-types.ts';
 export { createRevocationWatch, type RevocationWatch } from './revocations.ts';
 export { countFailingCallbacks, countWaiters, failingCallbacksSince } from './sql/contention.ts';

@@ -80,7 +80,7 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     contention: (input, caller) => contentionPage(deps, input, caller),
     why: ({ namespace, name, windowMinutes }, caller) =>
       explainWaits(store, { face, namespace, name }, { windowMinutes, caller }),
-    waits: (input, caller) => summarizeWaits(store, input, caller),
+    mostWaited: (input, caller) => summarizeWaits(store, input, caller),
     failingCallbacks: (input, caller) => failingCallbackPage(deps, input, caller),
     waiters: (input, caller) => waiterPage(store, { resource: { ...input, face }, caller }, input),
     queue: (input, caller) => environmentQueue(store, input, caller),

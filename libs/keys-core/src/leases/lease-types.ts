@@ -147,7 +147,14 @@ export interface HeldAnswer {
 /** What a service asks for that wants several leases, all or none. Bounds have been checked by the caller. */
 export interface AcquireAllInput extends Pick<
   AcquireInput,
-  'waitMs' | 'callMs' | 'holder' | 'comment' | 'metadata' | 'confirms' | 'idempotencyKey' | 'datacenter'
+  | 'waitMs'
+  | 'callMs'
+  | 'holder'
+  | 'comment'
+  | 'metadata'
+  | 'confirms'
+  | 'idempotencyKey'
+  | 'datacenter'
 > {
   /** 1 to 64 leases, none of them twice, each with how it is to be held: see {@link AcquireInput.mode}. */
   readonly scopes: readonly (Named & { readonly mode?: SlotMode | undefined })[];
@@ -414,7 +421,7 @@ export interface LeaseWhy extends WaitsFrom, OrdersFound {
   readonly asOf: string;
 }
 
-export interface WaitsInput extends InNamespace {
+export interface MostWaitedInput extends InNamespace {
   readonly windowMinutes: number;
   readonly limit: number;
 }
@@ -434,7 +441,7 @@ export interface MostWaitedView extends Resource {
 }
 
 /** What callers waited for. */
-export interface WaitsView extends WaitsFrom, OrdersFound {
+export interface MostWaitedPage extends WaitsFrom, OrdersFound {
   /** Those that were waited for longest, all waits together. */
   readonly items: readonly MostWaitedView[];
   readonly datacenter: string;
@@ -557,7 +564,7 @@ export interface LeaseOperations {
   /** Why callers wait for it. Of one that the caller may not see, what is told of one that nobody ever had. */
   why(input: Named & { readonly windowMinutes: number }, caller: Caller): Promise<LeaseWhy>;
   /** What callers waited for, of leases and of environments. */
-  waits(input: WaitsInput, caller: Caller): Promise<WaitsView>;
+  mostWaited(input: MostWaitedInput, caller: Caller): Promise<MostWaitedPage>;
   failingCallbacks(
     input: InNamespace & PageInput,
     caller: Caller,

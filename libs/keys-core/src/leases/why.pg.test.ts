@@ -14,7 +14,7 @@ import {
 } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
-import type { AcquireAnswer, GrantedLease, LeaseWhy, WaitsView } from './lease-types.ts';
+import type { AcquireAnswer, GrantedLease, LeaseWhy, MostWaitedPage } from './lease-types.ts';
 
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
 
@@ -27,8 +27,8 @@ function why(
   return on.operations.why({ namespace, name, windowMinutes: 60 }, caller);
 }
 
-function waits(on: OperatedLeases, caller = OPERATOR): Promise<WaitsView> {
-  return on.operations.waits({ windowMinutes: 60, limit: 5 }, caller);
+function waits(on: OperatedLeases, caller = OPERATOR): Promise<MostWaitedPage> {
+  return on.operations.mostWaited({ windowMinutes: 60, limit: 5 }, caller);
 }
 
 async function leaseOf(answer: Promise<AcquireAnswer>): Promise<GrantedLease> {

@@ -10,8 +10,8 @@ import type {
   MostWaitedView,
   OppositeOrders,
   OrderSide,
-  WaitsInput,
-  WaitsView,
+  MostWaitedInput,
+  MostWaitedPage,
 } from './lease-types.ts';
 import {
   HELD_BEFORE_MAX,
@@ -83,9 +83,9 @@ export async function explainWaits(
 /** What was waited for longest within the window, who made others wait, and what is taken in opposite orders. */
 export async function summarizeWaits(
   store: Store,
-  { namespace = '', windowMinutes, limit }: WaitsInput,
+  { namespace = '', windowMinutes, limit }: MostWaitedInput,
   { namespaces }: Caller,
-): Promise<WaitsView> {
+): Promise<MostWaitedPage> {
   const { reads, datacenter } = store;
   const [{ items, from, asOf }, nested] = await Promise.all([
     readMostWaited(reads, { namespace, namespaces, windowMinutes }, limit),
