@@ -17,11 +17,11 @@ printf 'lease-id=%s\\nfencing-token=%s\\n' "$LEASEHOLD_LEASE_ID" "$LEASEHOLD_FEN
 /** Tells the job what it holds, and runs the command of the step. */
 const RUN = `${TELL}
 exec bash -eo pipefail -c "$0"`;
-/** Tells the job what it holds, and holds it until the hang-up that is no failure. */
-const HOLD = `trap 'exit 0' HUP${TELL}
+/** Tells the job what it holds, and holds it until `post.mjs` makes a file: a signal could meet the command line as it ends. */
+const HOLD = `${TELL}
 printf 'LEASEHOLD_LEASE_ID=%s\\nLEASEHOLD_FENCING_TOKEN=%s\\n' "$LEASEHOLD_LEASE_ID" "$LEASEHOLD_FENCING_TOKEN" >>"$GITHUB_ENV"
 echo held
-while :; do sleep 1 & wait $!; done`;
+while [ ! -e "$0/end" ]; do sleep 0.2; done`;
 /** Keeps the exit code of what holds the lease for \`post.mjs\`, which is not its parent. Signals are for that alone. */
 const KEEP_EXIT_CODE = `
 trap '' HUP INT TERM
@@ -70,7 +70,7 @@ function runCommand(cli, words, environment) {
 function hold(cli, words, environment) {
   const folder = mkdtempSync(path.join(temporary, 'leasehold-held-'));
   const log = openSync(path.join(folder, 'log'), 'a');
-  const command = [cli, ...words, '--', 'bash', '-c', HOLD];
+  const command = [cli, ...words, '--', 'bash', '-c', HOLD, folder];
   const child = spawn('bash', ['-c', KEEP_EXIT_CODE, folder, ...command], {
     // A group of its own, which outlives the step.
     detached: true,

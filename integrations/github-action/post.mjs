@@ -1,5 +1,5 @@
 /** The end of the job, also of one that has failed or was cancelled: releases what the step holds. */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fail, logOf, stateOf } from './runner.mjs';
@@ -28,11 +28,13 @@ function signal(group, name) {
 /**
  * @param {string} folder
  * @param {string} group
+ * @param {boolean} isHeld
  * @returns its exit code, or undefined if it was killed or does not end.
  */
-async function endHolder(folder, group) {
+async function endHolder(folder, group, isHeld) {
   const file = path.join(folder, 'exit');
-  if (!existsSync(file)) signal(group, 'SIGHUP');
+  if (isHeld) writeFileSync(path.join(folder, 'end'), '');
+  else if (!existsSync(file)) signal(group, 'SIGHUP');
   for (let waitedMs = 0; waitedMs < END_MS_MAX; waitedMs += LOOK_EVERY_MS) {
     if (existsSync(file)) return Number(readFileSync(file, 'utf8'));
     if (!signal(group, 0)) break;
@@ -45,8 +47,9 @@ async function endHolder(folder, group) {
 const folder = stateOf('folder');
 // Without a folder, the command of the step was all, or nothing was begun.
 if (folder !== '') {
-  const exitCode = await endHolder(folder, stateOf('group'));
-  if (stateOf('held') === '') console.log('Nothing was held.');
+  const isHeld = stateOf('held') !== '';
+  const exitCode = await endHolder(folder, stateOf('group'), isHeld);
+  if (!isHeld) console.log('Nothing was held.');
   else {
     logOf(folder)();
     if (exitCode === 0) console.log('Released.');

@@ -165,12 +165,21 @@ describe('a service with a coordinator', () => {
     const reaped = await alice.reapStaleLeases([['test']], true, () => undefined);
     const use = { action: 'deploy', holder: 'ci', record: () => 'recorded' };
     const environment = await core.withEnvironmentLease('prod', use);
+    await database.administrate(`
+      insert into leasehold.lease_declaration
+        (namespace, ttl_ms, declared_by, principal, permits_per_key, permits_total, permits_by)
+      values ('permits', 60000, 'orders', 'orders', 2, 4, 'orders')`);
+    const permit = await alice.acquire(
+      { ...other, scope: () => ({ namespace: ['permits'], key: 'thing' }) },
+      0,
+    );
 
     expect(written).toEqual(['granted', 'renewed', 'released']);
-    expect([second.outcome, leader.outcome, environment.outcome]).toEqual([
+    expect([second.outcome, leader.outcome, environment.outcome, permit.outcome]).toEqual([
       'granted',
       'granted',
       'recorded',
+      'granted',
     ]);
     expect(reaped.failedCount).toBe(0);
     const orders = database.poolOf('orders');

@@ -103,6 +103,11 @@ function fullInputs(
   const named = { namespace: 'odd', name: 'k' };
   const environment = { environment: ['odd', 'prod'] };
   const resolved = { key: ['odd', 'k'] };
+  const scopes = [
+    { namespace: ['odd'], key: 'one' },
+    { namespace: ['odd'], key: 'two', mode: 'shared' },
+  ];
+  const together = { scopes, ttlMs: 30_000, holder: 'both', localTimeMs: 1 };
   return [
     ['keys.connect', { key: { namespace: 'odd', name: 'k' } }],
     ...['audit', 'backends', 'drones', 'environments', 'events', 'keys', 'leases', 'people']
@@ -113,7 +118,9 @@ function fullInputs(
     ...['history', 'get', 'why'].map((name) => [`environments.${name}`, environment] as const),
     ['environments.freezes', {}],
     ['environments.unfreeze', { freezeId, reason: 'why' }],
-    ...['declared', 'contention', 'mostWaited', 'tree'].map((name) => [`leases.${name}`, {}] as const),
+    ...['declared', 'contention', 'mostWaited', 'tree'].map(
+      (name) => [`leases.${name}`, {}] as const,
+    ),
     ...['resolve', 'get'].map((name) => [`reservations.${name}`, resolved] as const),
     ['gateway.route', { key: named }],
     ['gateway.sync', { gatewayId: 'g1', version: '1', connections: 0, routes: 0, uses: [] }],
@@ -127,6 +134,7 @@ function fullInputs(
     ['people.disable', { personId }],
     ['people.enable', { personId }],
     ['leases.acquire', wanted({ namespace: ['odd'], key: 'k' })],
+    ['leases.acquireAll', together],
     ['leases.acquireMany', { localTimeMs: 1, items: [{ key: 'no' }, withoutTime(wanted())] }],
     ['leases.allowRenewal', { leaseId: lease.leaseId, reason: 'why' }],
     ['leases.heartbeat', { localTimeMs: 1, renewals: [refOf(lease), {}] }],
