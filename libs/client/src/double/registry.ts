@@ -120,7 +120,7 @@ export class TestRegistry {
   acquire(arrival: Arrival): Promise<AcquireAnswer> {
     const { request, waitMs } = arrival;
     assertTimes(arrival);
-    if (request.mode !== undefined) throw oneAtATime();
+    if (request.mode !== undefined && request.mode !== 'exclusive') throw oneAtATime();
     if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
     const id = idOf({ face: arrival.face, ...request });
     const superseded = this.#superseded.get(request.idempotencyKey);

@@ -117,6 +117,19 @@ describe('several leases that were waited for', () => {
   });
 });
 
+test('several leases are cancelled when the lease of the work around them is lost, and held until they are released', async () => {
+  const { wire, holdings, define, acquireAll } = setUpTogether();
+  const outer = await define().acquire('outer');
+  const both = await outer.run(() => acquireAll(SCOPES, { ttlMs: 30_000, waitMs: 1_000 }));
+  holdings.revoked({ leaseId: outer.leaseId, kind: 'revoked', reason: null, stopsByMs: 0 });
+
+  expect(both.signal.reason).toBe(outer.signal.reason);
+  expect(both.isHeld).toBe(false);
+  expect(() => both.assertHeld()).toThrow(outer.signal.reason as Error);
+  expect(wire.releases).toEqual([]);
+  expect(await both.release()).toBe('released');
+});
+
 test('several leases are released if their caller gives up while they are confirmed at last', async () => {
   const { clock, wire, together, acquireAll } = setUpTogether();
   wire.isWaitedFor = false;

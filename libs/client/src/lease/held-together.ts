@@ -115,11 +115,18 @@ export class HeldTogether implements LeasesTogether {
   /** One is lost, or the work that they belong to is over: then they are held until they are released. */
   #end(reason: unknown): void {
     if (this.#release !== undefined) return;
-    if (reason instanceof LeaseLost && this.#lost === undefined) {
+    if (this.#lost === undefined && this.#isOneLostBy(reason)) {
       this.#lost = reason;
       // What is left of them guards nothing any more.
       if (!this.#closing.aborted) void this.release('failed', reason.message);
     }
     this.#ending.end(reason);
+  }
+
+  /** The work that they belong to may be over because its own lease is lost. */
+  #isOneLostBy(reason: unknown): reason is LeaseLost {
+    if (!(reason instanceof LeaseLost)) return false;
+    const lostId = reason.grant?.leaseId;
+    return this.#leases.some(({ leaseId }) => leaseId === lostId);
   }
 }

@@ -10,7 +10,7 @@ import { LeaseLost, type Lease } from './lease.ts';
 export interface LeaseDefinitionOptions {
   /** How long a grant lasts without a renewal: 1 s to 24 h; by default 30 s. */
   readonly ttlMs?: number | undefined;
-  /** How long to wait in line: up to 120 s; by default 5 s. */
+  /** How long to wait in line: up to 7 days; by default 5 s. */
   readonly waitMs?: number | undefined;
   /** Shown to people with the namespace. */
   readonly description?: string | undefined;

@@ -222,7 +222,9 @@ const PATHS: ReadonlySet<string> = new Set([
   'keys.renew',
   'leases.acquire',
   'leases.acquireMany',
+  'leases.acquireAll',
   'leases.heartbeat',
+  'environments.acquire',
   'environments.tryAcquire',
   'environments.heartbeat',
 ]);
