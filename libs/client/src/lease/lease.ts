@@ -34,7 +34,9 @@ export interface Lease extends AsyncDisposable {
    * Aborts when the lease will not be renewed any more, with a `LeaseRevoking` as its reason. The work
    * may continue for {@link remainingMs}, and should end. Over a WebSocket this arrives at once. Over
    * HTTP, and for a lease in another datacenter than the controller's, it arrives with the next renewal,
-   * at most a third of the TTL later. The same holds for the {@link signal} after a revoke by force.
+   * at most a third of the TTL later. The same holds for the {@link signal} after a revoke by force. A lease that
+   * is not renewed, such as that of an environment by default, learns of it over a WebSocket alone, and not if that was
+   * down for more than a minute: then its fencing token is what stops its writes.
    */
   readonly revoking: AbortSignal;
   /** Whether the holder may act on it now; {@link assertHeld} throws if not. */
