@@ -376,14 +376,17 @@ function addGatewayLs(cli: Cli, parent: Command): void {
     const { url } = answer;
     const where = url === null ? 'The controllers know no address of one.' : `At ${url}.`;
     const page = { ...answer, nextCursor: null };
-    cli.show(page, () => {
-      const rows = pageText(page, {
-        empty: 'No gateway reports.',
-        columns: GATEWAY_COLUMNS,
-        format: 'table',
-      });
-      return `${rows}\n\n${where}`;
-    });
+    const empty = 'No gateway reports.';
+    const { format } = cli.listing;
+    // Names alone are for scripts.
+    if (cli.isJson || format === 'name') {
+      cli.showPage(page, empty, GATEWAY_COLUMNS);
+      return;
+    }
+    cli.show(
+      page,
+      () => `${pageText(page, { empty, columns: GATEWAY_COLUMNS, format })}\n\n${where}`,
+    );
   });
 }
 

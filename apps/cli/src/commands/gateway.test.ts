@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { controllerThatAnswers, runHere } from '../testing/in-process.ts';
+
+const AT = '2030-01-02T03:04:05.000Z';
+
+const aGateway = {
+  gatewayId: 'gw-1',
+  isAlive: true,
+  connections: 2,
+  routes: 3,
+  requests: 4,
+  version: '1.0.0',
+  seenAt: AT,
+};
+
+test('gateway ls -o name prints names alone, for scripts', async () => {
+  const url = 'https://rooms.example.com';
+  const some = await controllerThatAnswers(() => ({ items: [aGateway], url, asOf: AT }));
+  const none = await controllerThatAnswers(() => ({ items: [], url, asOf: AT }));
+
+  const table = await runHere(['gateway', 'ls'], some.env);
+  const wide = await runHere(['gateway', 'ls', '-o', 'wide'], some.env);
+  const named = await runHere(['gateway', 'ls', '-o', 'name'], some.env);
+  const unnamed = await runHere(['gateway', 'ls', '-o', 'name'], none.env);
+
+  expect(table.stdout).toMatch(/^GATEWAY .*\ngw-1 .*\n\nAt https:\/\/rooms\.example\.com\.\n$/u);
+  expect(wide).toEqual(table);
+  expect(named).toEqual({ exitCode: 0, stdout: 'gw-1\n', stderr: '' });
+  expect(unnamed).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+});
