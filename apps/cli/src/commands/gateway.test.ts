@@ -28,3 +28,17 @@ test('gateway ls -o name prints names alone, for scripts', async () => {
   expect(named).toEqual({ exitCode: 0, stdout: 'gw-1\n', stderr: '' });
   expect(unnamed).toEqual({ exitCode: 0, stdout: '', stderr: '' });
 });
+
+test('gateway revoke that did not reach a datacenter says so first, and ends with exit code 3', async () => {
+  const unreachable = [{ datacenter: 'eu', since: null, code: 'peer.unreachable' }];
+  const { env } = await controllerThatAnswers(() => ({ revokedAt: AT, unreachable }));
+  const revoke = ['gateway', 'revoke', '--user', 'ada', '--reason', 'left'];
+
+  const text = await runHere(revoke, env);
+  const json = await runHere([...revoke, '--json'], env);
+
+  expect([text.exitCode, json.exitCode]).toEqual([3, 3]);
+  expect(text.stdout).toMatch(/^Not in every datacenter: repeat this command/u);
+  expect(text.stdout).toContain('eu is missing: it does not answer (peer.unreachable)');
+  expect(JSON.parse(json.stdout)).toEqual({ revokedAt: AT, unreachable });
+});
