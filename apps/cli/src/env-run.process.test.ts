@@ -190,12 +190,14 @@ test('env run waits for the end of a freeze that is shorter than --wait, and is 
     ...['env', 'freeze', 'add', pipeline.environment, '--until', '1h', '--reason', 'audit'],
   );
   const refused = pipeline.deploy('1', '--wait', '10m');
+  const chosen = await pipeline.deploy('3', '--held-exit', '75').ended;
   const waiting = pipeline.deploy('2', '--wait', '2h');
   await waitUntil(() => waiting.said().stderr.includes('because audit'));
   await cli.run('env', 'freeze', 'remove', frozen.freeze.freezeId, '--reason', 'done');
   await written(pipeline, 'begin 2');
   await finish(pipeline, '2');
 
+  expect(chosen.exitCode).toBe(75);
   expect(await refused.ended).toMatchObject({
     exitCode: 6,
     stderr: expect.stringContaining('The environment is frozen until') as string,

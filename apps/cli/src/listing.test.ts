@@ -1,10 +1,7 @@
 /** How lists are printed, from a controller that answers what a test wants. */
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { runCli } from './program.ts';
-import { contextOf, runHere } from './testing/in-process.ts';
+import { contextOf, controllerThatAnswers, runHere } from './testing/in-process.ts';
 
 const AT = '2030-01-02T03:04:05.000Z';
 
@@ -32,23 +29,10 @@ const aLease = (name: string, more = {}): object => ({
 
 /** A controller whose lists are these, one after the other, the last one from then on. */
 async function controllerOf(...lists: object[][]) {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(decodeURIComponent(request.url ?? ''));
+  return controllerThatAnswers(() => {
     const items = (lists.length > 1 ? lists.shift() : lists[0]) ?? [];
-    const data = { items, nextCursor: null, asOf: AT, isComplete: true };
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ result: { data } }));
+    return { items, nextCursor: null, asOf: AT, isComplete: true };
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
-  const url = `http://127.0.0.1:${String(port)}`;
-  return { asked, env: { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` } };
 }
 
 /** What was asked for besides the freezes, which are shown beside environments. */

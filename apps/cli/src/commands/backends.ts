@@ -21,7 +21,7 @@ import {
   type BackendView,
   type GatewayView,
 } from '../controller-api.ts';
-import { refusal, usageFailure } from '../failures.ts';
+import { EXIT_CODES, refusal, usageFailure } from '../failures.ts';
 import {
   durationOf,
   wholeNumberOf,
@@ -376,14 +376,17 @@ function addGatewayLs(cli: Cli, parent: Command): void {
     const { url } = answer;
     const where = url === null ? 'The controllers know no address of one.' : `At ${url}.`;
     const page = { ...answer, nextCursor: null };
-    cli.show(page, () => {
-      const rows = pageText(page, {
-        empty: 'No gateway reports.',
-        columns: GATEWAY_COLUMNS,
-        format: 'table',
-      });
-      return `${rows}\n\n${where}`;
-    });
+    const empty = 'No gateway reports.';
+    const { format } = cli.listing;
+    // Names alone are for scripts.
+    if (cli.isJson || format === 'name') {
+      cli.showPage(page, empty, GATEWAY_COLUMNS);
+      return;
+    }
+    cli.show(
+      page,
+      () => `${pageText(page, { empty, columns: GATEWAY_COLUMNS, format })}\n\n${where}`,
+    );
   });
 }
 
@@ -411,11 +414,14 @@ function addGatewayRevoke(cli: Cli, parent: Command): void {
       }
       const input = { namespace, name: key, user, leaseId: grant, reason };
       const answer = await cli.client().gateway.revoke.mutate(input);
-      cli.show(
-        answer,
-        () =>
-          `Access that was given until ${answer.revokedAt} has ended, within a second.${missingText(answer.unreachable)}`,
-      );
+      const { revokedAt, unreachable } = answer;
+      if (unreachable.length > 0) cli.exitCode = EXIT_CODES.unreachable;
+      cli.show(answer, () => {
+        const ended = `Access that was given until ${revokedAt} has ended, within a second.`;
+        return unreachable.length === 0
+          ? ended
+          : `Not in every datacenter: repeat this command for those below. Elsewhere:\n${ended}${missingText(unreachable)}`;
+      });
     });
 }
 

@@ -1,6 +1,8 @@
 /** What a command of this machine runs under: a lease, several together, or an environment. */
 import {
   type AcquireOptions,
+  EnvironmentFrozenError,
+  EnvironmentSupersededError,
   type Lease,
   type Leasehold,
   LeaseHeldError,
@@ -9,7 +11,7 @@ import {
   type WaitingFor,
 } from '@leasehold/client';
 import { LIMITS } from '@leasehold/keys-core';
-import { CliFailure } from '../failures.ts';
+import { CliFailure, failureOf } from '../failures.ts';
 import { poolUseText } from '../output/grant-text.ts';
 import { durationText, printable } from '../output/text.ts';
 import { type Scope, scopeText } from '../scope.ts';
@@ -28,7 +30,7 @@ export interface LeaseRequest {
   readonly holder: string;
   readonly comment: string | undefined;
   readonly metadata?: unknown;
-  /** What to end with when somebody else holds the lease. */
+  /** What to end with when somebody else holds the lease, or the environment is frozen or was superseded. */
   readonly heldExitCode: number;
   /** What has not happened then. */
   readonly heldHint: string;
@@ -61,7 +63,7 @@ export type Acquired = Pick<
 
 type Acquirers = Pick<Leasehold, 'defineLease' | 'acquireAll' | 'environments'>;
 
-/** @throws {CliFailure} when somebody else holds it, or one of them. */
+/** @throws {CliFailure} when somebody else holds it, or one of them; when it is frozen, or was superseded. */
 export async function acquire(
   leasehold: Acquirers,
   request: LeaseRequest,
@@ -81,6 +83,11 @@ export async function acquire(
       }
       if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
         throw heldFailure(error, request);
+      }
+      if (error instanceof EnvironmentFrozenError || error instanceof EnvironmentSupersededError) {
+        const failure = failureOf(error);
+        const exitCode = request.heldExitCode;
+        throw new CliFailure(failure.message, { ...failure, exitCode, cause: error });
       }
       throw error;
     }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { runHere } from '../testing/in-process.ts';
 import { checkedGraceMs } from './run.ts';
 
 const DEFAULTS = { ttl: 30_000, heldExit: 1 };
@@ -27,5 +28,25 @@ describe('checkedGraceMs', () => {
         message: expect.stringContaining(option) as string,
       }) as Error,
     );
+  });
+});
+
+describe('several scopes of leases run', () => {
+  test.each([
+    [['jobs/clean', 'jobs/tidy']],
+    [['clean', '/tidy']],
+    [['--namespace', 'jobs', 'clean', 'tidy']],
+  ])('%j are scopes', async (words) => {
+    const ended = await runHere(['leases', 'run', ...words, '--', 'no-such-command']);
+
+    expect(ended.stderr).toContain('There is no command no-such-command.');
+  });
+
+  test('a word of the command before the "--" is wrong usage, with where the "--" belongs', async () => {
+    const words = ['jobs/clean', 'ssh', 'host', '--', 'rm', '-rf', '/srv'];
+    const { exitCode, stderr } = await runHere(['leases', 'run', ...words]);
+
+    expect(exitCode).toBe(2);
+    expect(stderr).toMatch(/ssh is before the "--", but no scope: .*\n.*Put the "--" before/u);
   });
 });

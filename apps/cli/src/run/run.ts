@@ -24,8 +24,9 @@ const HELP = `
   leasehold leases run accounts/7 accounts/9 -- ./move.sh
 
 Several leases, 64 at most, are held together or not at all; \`--\` is needed then. CMD finds them in LEASEHOLD_LEASES:
-a JSON list with the namespace, the key, the leaseId and the fencingToken of each, in the order of the scopes. When one
-is lost, CMD is stopped as for a single one. The rest of this help says "the lease" for all of them.
+a JSON list with the namespace, the key, the leaseId and the fencingToken of each, in the order of the scopes. After the
+first one each scope has a "/", unless --namespace is given: /KEY is a key in the root namespace. When one is lost,
+CMD is stopped as for a single one. The rest of this help says "the lease" for all of them.
 
 With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
 is held by one of the permits of its namespace (\`leases permits\`). Both are for all scopes.
@@ -65,6 +66,7 @@ export function addRun(cli: Cli, parent: Command): void {
     .addHelpText('after', HELP)
     .action((first: string, rest: string[], options: RunCommandOptions & SharingOptions) => {
       const { scopeTexts, words } = partsOf(cli.args, first, rest);
+      if (options.namespace === undefined) assertNoCommandWord(scopeTexts);
       const scopes = parseScopes(scopeTexts, options.namespace);
       const mode = sharingModeOf(options);
       return runCommand(cli, { scopes, words, options, mode });
@@ -181,6 +183,19 @@ function partsOf(
   if (!args.includes('--') || count < 0) return { scopeTexts: [first], words: rest };
   if (words.length === 0) throw usageFailure('Give the command after the "--".');
   return { scopeTexts: [first, ...rest.slice(0, count)], words };
+}
+
+/**
+ * In `jobs/clean ssh host -- rm -rf /srv`, where the `--` is at the wrong place, the last words would run here.
+ * @throws {CliFailure} `cli.usage` for a scope after the first one that has no "/".
+ */
+function assertNoCommandWord([, ...others]: readonly string[]): void {
+  const word = others.find((text) => !text.includes('/'));
+  if (word === undefined) return;
+  throw usageFailure(
+    `${printable(word)} is before the "--", but no scope: of several scopes, each has a "/".`,
+    `Put the "--" before the command. A key in the root namespace is /KEY, such as /${printable(word)}.`,
+  );
 }
 
 /** Checks the command before it waits in line or takes a lease from others. */

@@ -108,6 +108,7 @@ describe('leases acquire, renew and release', () => {
   test.each([
     ['acquire', 'steps/a', '--metadata', '{'],
     ['acquire', 'steps/a', '--ttl', '10ms'],
+    ['acquire', 'steps/a', 'steps/b', '--env'],
     ['renew', 'lease-7', '--token', '1'],
     ['release', randomUUID(), '--token', 'x'],
   ])('%s %s %s %s is wrong usage', async (...args) => {

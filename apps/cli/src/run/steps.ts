@@ -21,7 +21,7 @@ const ACQUIRE_HELP = `
   leasehold leases release "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
 
 Several scopes, 64 at most, are acquired together or not at all. Each lease has an id and a token of its own, and is
-renewed and released by itself. --env prints LEASEHOLD_LEASES then: a JSON list of them.
+renewed and released by itself. --json prints a list of them; --env is for one.
 
 With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
 is held by one of the permits of its namespace (\`leases permits\`). Both are for all scopes.
@@ -65,11 +65,14 @@ function addAcquire(cli: Cli, parent: Command): void {
     .option('--metadata <json>', 'any JSON up to 16 KiB, which others see')
     .option(
       '--env',
-      'print LEASEHOLD_LEASE_ID=… and LEASEHOLD_FENCING_TOKEN=…, or LEASEHOLD_LEASES=…',
+      'print LEASEHOLD_LEASE_ID=… and LEASEHOLD_FENCING_TOKEN=…; only with one scope',
     )
     .addHelpText('after', ACQUIRE_HELP)
     .action(async ([first = '', ...others]: string[], options: AcquireOptions) => {
       const scopes = parseScopes([first, ...others], options.namespace);
+      if (options.env === true && scopes.length > 1) {
+        throw usageFailure('--env is for one scope. Use --json for several: it prints a list.');
+      }
       await acquireAndEnd(cli, options.env === true, {
         scopes,
         mode: sharingModeOf(options),
@@ -116,6 +119,7 @@ async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): P
     return;
   }
   if (isEnv && !cli.isJson) {
+    // A shell evaluates them: neither a UUID nor a whole number has a character that it reads otherwise.
     const lines = Object.entries(leaseVariables(lease.grants)).map(
       ([name, value]) => `${name}=${value}\n`,
     );

@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { onTestFinished } from 'vitest';
 import type { CliContext } from '../cli.ts';
 import { runCli } from '../program.ts';
 
@@ -37,4 +41,23 @@ export async function runHere(
   const { context, printed } = contextOf(environment, input);
   const exitCode = await runCli(args, context);
   return { exitCode, ...printed };
+}
+
+/** A controller that answers each call with what `next` makes; `asked` has the paths of the calls. */
+export async function controllerThatAnswers(next: () => object) {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(decodeURIComponent(request.url ?? ''));
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ result: { data: next() } }));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${String(port)}`;
+  return { asked, env: { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` } };
 }
