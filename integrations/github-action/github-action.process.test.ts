@@ -67,7 +67,7 @@ describe('the rest of a job', () => {
       LEASEHOLD_LEASE_ID: begun?.leaseId,
       LEASEHOLD_FENCING_TOKEN: begun?.fencingToken,
     });
-    expect(post).toMatchObject({ exitCode: 0, text: 'Released.\n' });
+    expect(post).toMatchObject({ exitCode: 0, text: 'Ended.\n' });
     expect(await kindsOf(key)).toEqual(['granted', 'released']);
   });
 
@@ -84,6 +84,31 @@ describe('the rest of a job', () => {
     expect(post.exitCode).toBe(1);
     expect(post.text).toContain('was revoked (wrong version)');
     expect(post.text).toContain('::error title=Leasehold::The lease was lost');
+  });
+
+  test('that will never end, as its runner has died, does not keep the lease', async () => {
+    const key = aKey();
+    const step = aStep(key);
+    const runner = step.mainOfRunner();
+    await waitUntil(() => runner.text().includes('over\n'));
+    expect(await viewOf(key)).toMatchObject({ phase: 'held' });
+
+    runner.child.kill('SIGKILL');
+    await waitUntil(async () => (await viewOf(key))?.phase === 'free');
+
+    expect(await kindsOf(key)).toEqual(['granted', 'failed']);
+    expect((await step.post().ended).exitCode).toBe(1);
+  });
+
+  test('whose folder was cleared does not keep the lease', async () => {
+    const key = aKey();
+    const step = aStep(key);
+    await step.main().ended;
+
+    await rm(step.written('GITHUB_STATE')['folder'] ?? '', { recursive: true });
+    await waitUntil(async () => (await viewOf(key))?.phase === 'free');
+
+    expect(await kindsOf(key)).toEqual(['granted', 'released']);
   });
 
   test('is not begun while somebody else holds the lease', async () => {
@@ -156,8 +181,10 @@ describe('a command', () => {
   });
 
   test('does not have the token of the API', async () => {
-    const main = await aStep(aKey(), { run: 'echo "[$LEASEHOLD_TOKEN]"' }).main().ended;
+    const main = await aStep(aKey(), { run: 'echo begun; env' }).main().ended;
 
-    expect(main.text).toContain('\n[]\n');
+    const seen = main.text.slice(main.text.indexOf('begun\n'));
+    expect(seen).toContain('LEASEHOLD_FENCING_TOKEN=');
+    expect(seen).not.toContain(stage.credentials.client);
   });
 });

@@ -17,11 +17,20 @@ printf 'lease-id=%s\\nfencing-token=%s\\n' "$LEASEHOLD_LEASE_ID" "$LEASEHOLD_FEN
 /** Tells the job what it holds, and runs the command of the step. */
 const RUN = `${TELL}
 exec bash -eo pipefail -c "$0"`;
-/** Tells the job what it holds, and holds it until `post.mjs` makes a file: a signal could meet the command line as it ends. */
+/**
+ * Tells the job what it holds, and holds it until `post.mjs` makes a file: a signal could meet the command line as it ends.
+ * It also ends when nobody will make the file: the runner (`$1`) has died, or has cleared its folder.
+ */
 const HOLD = `${TELL}
 printf 'LEASEHOLD_LEASE_ID=%s\\nLEASEHOLD_FENCING_TOKEN=%s\\n' "$LEASEHOLD_LEASE_ID" "$LEASEHOLD_FENCING_TOKEN" >>"$GITHUB_ENV"
 echo held
-while [ ! -e "$0/end" ]; do sleep 0.2; done`;
+while [ -d "$0" ] && [ ! -e "$0/end" ]; do
+  if [ "$1" -gt 1 ] && ! kill -0 "$1" 2>/dev/null; then
+    echo 'The runner has ended before the job.' >&2
+    exit 1
+  fi
+  sleep 0.2
+done`;
 /** Keeps the exit code of what holds the lease for \`post.mjs\`, which is not its parent. Signals are for that alone. */
 const KEEP_EXIT_CODE = `
 trap '' HUP INT TERM
@@ -70,7 +79,7 @@ function runCommand(cli, words, environment) {
 function hold(cli, words, environment) {
   const folder = mkdtempSync(path.join(temporary, 'leasehold-held-'));
   const log = openSync(path.join(folder, 'log'), 'a');
-  const command = [cli, ...words, '--', 'bash', '-c', HOLD, folder];
+  const command = [cli, ...words, '--', 'bash', '-c', HOLD, folder, String(process.ppid)];
   const child = spawn('bash', ['-c', KEEP_EXIT_CODE, folder, ...command], {
     // A group of its own, which outlives the step.
     detached: true,
@@ -102,6 +111,8 @@ try {
   const token = input('token');
   console.log(`::add-mask::${token}`);
   const words = commandWords(input);
+  // The command line keeps LEASEHOLD_TOKEN from the command of the step, but not this.
+  delete process.env['INPUT_TOKEN'];
   const environment = { ...process.env, LEASEHOLD_URL: input('url'), LEASEHOLD_TOKEN: token };
   const act = input('run') === '' ? hold : runCommand;
   act(install(), words, environment);

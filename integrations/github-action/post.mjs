@@ -2,7 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { fail, logOf, stateOf } from './runner.mjs';
+import { fail, logOf, messageOf, stateOf } from './runner.mjs';
 
 const END_MS_MAX = 60_000;
 const LOOK_EVERY_MS = 50;
@@ -33,8 +33,16 @@ function signal(group, name) {
  */
 async function endHolder(folder, group, isHeld) {
   const file = path.join(folder, 'exit');
-  if (isHeld) writeFileSync(path.join(folder, 'end'), '');
-  else if (!existsSync(file)) signal(group, 'SIGHUP');
+  if (!isHeld) {
+    if (!existsSync(file)) signal(group, 'SIGHUP');
+  } else {
+    try {
+      writeFileSync(path.join(folder, 'end'), '');
+    } catch (error) {
+      console.log(messageOf(error));
+      signal(group, 'SIGTERM');
+    }
+  }
   for (let waitedMs = 0; waitedMs < END_MS_MAX; waitedMs += LOOK_EVERY_MS) {
     if (existsSync(file)) return Number(readFileSync(file, 'utf8'));
     if (!signal(group, 0)) break;
@@ -52,7 +60,7 @@ if (folder !== '') {
   if (!isHeld) console.log('Nothing was held.');
   else {
     logOf(folder)();
-    if (exitCode === 0) console.log('Released.');
+    if (exitCode === 0) console.log('Ended.');
     else if (exitCode === LOST) {
       fail(
         'The lease was lost before the end of the job, which may have run beside the next holder.',

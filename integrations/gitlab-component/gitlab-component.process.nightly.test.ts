@@ -176,14 +176,14 @@ describe('the template hold', () => {
     expect(await kindsOf('databases', databases)).toEqual(['granted', 'released']);
   });
 
-  test('releases it also when the job has failed', async () => {
+  test('releases it also when the job has failed, and records that', async () => {
     await writeScripts('migrate');
     const { text, databases } = aPipeline();
 
     const { ok } = await runJobs(text, 'migrate');
 
     expect(ok).toBe(false);
-    expect(await kindsOf('databases', databases)).toEqual(['granted', 'released']);
+    expect(await kindsOf('databases', databases)).toEqual(['granted', 'failed']);
   });
 });
 

@@ -99,12 +99,25 @@ test('without a wait, an apply beside another one does not begin, and names who 
   expect(await notes()).toHaveLength(2);
 });
 
-test('a plan takes no lease', async () => {
-  expect((await terraform(['plan', '-out', 'one.plan'])).exitCode).toBe(0);
+test.each(['plan -out one.plan', '-chdir=prod plan', 'init -upgrade', 'workspace select new'])(
+  '%s takes no lease',
+  async (words) => {
+    expect((await terraform(words.split(' '))).exitCode).toBe(0);
 
-  expect(await notes()).toContain('begun plan -out one.plan []');
-  expect(await viewOf()).toBeNull();
-});
+    expect(await notes()).toContain(`begun ${words} []`);
+    expect(await viewOf()).toBeNull();
+  },
+);
+
+test.each(['-chdir=prod apply one.plan', 'workspace delete old', 'init -migrate-state', 'unknown'])(
+  '%s runs under the lease',
+  async (words) => {
+    expect((await terraform(words.split(' '))).exitCode).toBe(0);
+
+    const token = (await viewOf())?.fencingToken ?? 'none';
+    expect(await notes()).toContain(`begun ${words} [${token}]`);
+  },
+);
 
 test('an apply whose lease is revoked is interrupted, and its wrapper fails', async () => {
   const running = begin('apply');

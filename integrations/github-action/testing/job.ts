@@ -49,6 +49,11 @@ export class ActionStep {
     return this.#start(metadata.runs.main, {});
   }
 
+  /** The main step as the child of a runner, which prints `over` after it and goes on until it is killed. */
+  mainOfRunner(): RunningStep {
+    return this.#start(metadata.runs.main, {}, ['sh', '-c', '"$@"; echo over; exec cat', 'runner']);
+  }
+
   post(): RunningStep {
     const state = Object.entries(this.written('GITHUB_STATE'));
     return this.#start(
@@ -57,13 +62,14 @@ export class ActionStep {
     );
   }
 
-  #start(file: string, state: Record<string, string>): RunningStep {
+  #start(file: string, state: Record<string, string>, runner: string[] = []): RunningStep {
     const inputs = Object.entries(metadata.inputs).map(([name, { default: value = '' }]) => [
       `INPUT_${name.toUpperCase()}`,
       this.#inputs[name] ?? value,
     ]);
     const at = (name: string): string => path.join(this.folder, name);
-    const child = spawn(process.execPath, [path.join(ACTION, file)], {
+    const [program, ...words] = [...runner, process.execPath, path.join(ACTION, file)];
+    const child = spawn(program, words, {
       env: {
         PATH: process.env['PATH'],
         HOME: this.folder,
@@ -74,7 +80,7 @@ export class ActionStep {
         ...(Object.fromEntries(inputs) as Record<string, string>),
         ...state,
       },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: ['pipe', 'pipe', 'pipe'],
     });
     let text = '';
     for (const stream of [child.stdout, child.stderr]) {

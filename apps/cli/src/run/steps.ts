@@ -16,7 +16,8 @@ import { acquire, type Acquired, type LeaseRequest, leaseVariables } from './acq
 const TTL_MS = 10 * 60_000;
 
 const ACQUIRE_HELP = `
-  eval "$(leasehold leases acquire deploys/shop --ttl 10m --wait 1h --env)"
+  held=$(leasehold leases acquire deploys/shop --ttl 10m --wait 1h --env) || exit
+  eval "$held"
   leasehold leases renew "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
   leasehold leases release "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
 
