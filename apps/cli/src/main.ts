@@ -75,7 +75,7 @@ function onOutputError(stream: NodeJS.WriteStream, error: NodeJS.ErrnoException)
   write(process.stderr, `The output is incomplete: ${error.message}\n`);
 }
 for (const stream of [process.stdout, process.stderr]) {
-  stream.on('error', (error) => {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
     onOutputError(stream, error);
   });
 }
