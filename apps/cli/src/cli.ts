@@ -150,4 +150,9 @@ export interface CliContext {
    * passes them on. That includes SIGTSTP and SIGCONT: the listener must stop this process itself.
    */
   readonly onSignal: (listener: (signal: NodeJS.Signals) => void) => void;
+  /**
+   * Whether some of what was written to the standard output is lost: the disk is full, or its reader has ended. For a
+   * command that must then undo what nobody else can.
+   */
+  readonly wasAnswerLost: () => Promise<boolean>;
 }

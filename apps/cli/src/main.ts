@@ -2,6 +2,7 @@ import { fstatSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
 import { processEnvironment } from './config.ts';
 import { EXIT_CODES } from './failures.ts';
 import { runCli } from './program.ts';
@@ -60,17 +61,24 @@ function passSignals(listener: (signal: NodeJS.Signals) => void): void {
 
 /** Whether some output was lost, for example on a full disk. */
 let isOutputLost = false;
+/** Whether some of the standard output was lost, also because nobody reads it any more. */
+let isAnswerLost = false;
 
 /**
  * Does not throw: what `leasehold up` runs is more important than what it prints. A reader that has
- * ended, as `| head` does, is no problem at all.
+ * ended, as `| head` does, is a problem only for a command that asks, by {@link wasAnswerLost}.
  */
-function onOutputError(error: NodeJS.ErrnoException): void {
+function onOutputError(stream: NodeJS.WriteStream, error: NodeJS.ErrnoException): void {
+  if (stream === process.stdout) isAnswerLost = true;
   if (error.code === 'EPIPE' || isOutputLost) return;
   isOutputLost = true;
   write(process.stderr, `The output is incomplete: ${error.message}\n`);
 }
-for (const stream of [process.stdout, process.stderr]) stream.on('error', onOutputError);
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    onOutputError(stream, error);
+  });
+}
 
 /** Node writes to a file once, and takes a part for the whole: on a disk with little space left. */
 function write(stream: NodeJS.WriteStream & { fd: number }, text: string): void {
@@ -81,8 +89,17 @@ function write(stream: NodeJS.WriteStream & { fd: number }, text: string): void 
   try {
     writeFileSync(stream.fd, text);
   } catch (error) {
-    onOutputError(error as NodeJS.ErrnoException);
+    onOutputError(stream, error as NodeJS.ErrnoException);
   }
+}
+
+/** See {@link CliContext.wasAnswerLost}. */
+async function wasAnswerLost(): Promise<boolean> {
+  const { stdout } = process;
+  // Called after what was written before; the error of that is reported in the same turn at the latest.
+  if (!isFile(stdout.fd)) await new Promise((resolve) => stdout.write('', resolve));
+  await setImmediate();
+  return isAnswerLost;
 }
 
 function isFile(descriptor: number): boolean {
@@ -123,6 +140,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,
   onSignal: passSignals,
+  wasAnswerLost,
 });
 if (exitCode !== undefined) {
   process.exitCode = exitCode;

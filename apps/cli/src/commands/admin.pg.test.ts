@@ -23,6 +23,7 @@ async function adminCreate(databaseUrl: string, args: string[], stdin = ''): Pro
     isTerminal: false,
     signal: () => new AbortController().signal,
     onSignal: () => undefined,
+    wasAnswerLost: () => Promise.resolve(false),
   });
   return { exitCode, stdout, stderr };
 }

@@ -85,9 +85,9 @@ export async function acquire(
         throw heldFailure(error, request);
       }
       if (error instanceof EnvironmentFrozenError || error instanceof EnvironmentSupersededError) {
-        const failure = failureOf(error);
+        const { message, code, hint, retryable, details } = failureOf(error);
         const exitCode = request.heldExitCode;
-        throw new CliFailure(failure.message, { ...failure, exitCode, cause: error });
+        throw new CliFailure(message, { code, exitCode, hint, retryable, details, cause: error });
       }
       throw error;
     }

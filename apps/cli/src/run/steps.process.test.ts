@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { closeSync, openSync } from 'node:fs';
 import { waitUntil } from '@leasehold/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from '../testing/cli-controller.ts';
-import type { Started } from '../testing/command-line.ts';
+import { startCommand, type Started } from '../testing/command-line.ts';
 
 let cli: CliStage;
 beforeAll(async () => {
@@ -83,6 +84,29 @@ describe('leases acquire, renew and release', () => {
     );
     expect(text.stdout).toMatch(/^lease id +[0-9a-f-]{36}$/mu);
     expect(text.stdout).toMatch(/^fencing token +\d+$/mu);
+  });
+
+  test('a lease whose token nobody could be told is released', async () => {
+    const [unwritten, unread] = [aKey(), aKey()];
+    const full = openSync('/dev/full', 'w');
+    onTestFinished(() => {
+      closeSync(full);
+    });
+    const acquire = ['leases', 'acquire', '--env'];
+
+    const onFullDisk = startCommand([...acquire, `steps/${unwritten}`], cli.env, { stdout: full });
+    const withoutReader = step('acquire', '--json', `steps/${unread}`);
+    withoutReader.child.stdout?.destroy();
+
+    for (const { ended } of [onFullDisk, withoutReader]) {
+      const { exitCode, stderr } = await ended;
+      expect(exitCode).toBe(1);
+      expect(stderr).toMatch(/could not be written, so nobody has it; it was released\./u);
+    }
+    for (const name of [unwritten, unread]) {
+      const { items } = await cli.api().leases.history.query({ name, namespace: 'steps' });
+      expect(items.map(({ kind }) => kind)).toEqual(['failed', 'granted']);
+    }
   });
 
   test('end with 6 if somebody else holds it, and with 1 once it is lost', async () => {

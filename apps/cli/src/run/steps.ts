@@ -34,7 +34,8 @@ may hold it. \`leases run\` holds a lease for one command, renews it, and stops 
 With --env two lines are printed that a shell can evaluate, and that $GITHUB_ENV and $GITHUB_OUTPUT take.
 
 SIGINT, SIGTERM and SIGHUP end the wait,
-and leave neither a place in line nor a lease.
+and leave neither a place in line nor a lease. If the id and the token cannot be written, because the disk is full or
+nobody reads them, the lease is released, with exit code 1.
 
 Exit codes: 0 granted; 6 somebody else holds it, also after the whole --wait; 2 wrong usage; 3 no controller answers;
 5 the token does not allow it; 128 + N if signal N ended the wait.`;
@@ -100,7 +101,7 @@ function metadataOf(text: string): unknown {
 /** Acquires a lease and leaves it to whom is told its id and its token. */
 async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): Promise<void> {
   const { urls, token } = cli.access();
-  const { scopes, datacenter, ttlMs, holder } = request;
+  const { scopes, datacenter } = request;
   const signal = cli.context.signal();
   const clock = createBootClock();
   // Closing it waits for the release of what was given up. It does not release what is held.
@@ -119,6 +120,22 @@ async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): P
     cli.exitCode = SIGNAL_EXIT_CODE + signalNumberOf(signal.reason);
     return;
   }
+  showAcquired(cli, isEnv, request, lease);
+  // Nobody else knows its token: it would be held until its time is over.
+  if (await cli.context.wasAnswerLost()) {
+    const outcome = await lease.release('failed', 'output lost');
+    const end =
+      outcome === 'unknown' ? 'no controller answers: it ends after --ttl' : 'it was released';
+    throw refusal(
+      'cli.output_lost',
+      `The token of ${scopesText(scopes)} could not be written, so nobody has it; ${end}.`,
+    );
+  }
+}
+
+/** Tells what was acquired. */
+function showAcquired(cli: Cli, isEnv: boolean, request: LeaseRequest, lease: Acquired): void {
+  const { scopes, ttlMs, holder } = request;
   if (isEnv && !cli.isJson) {
     // A shell evaluates them: neither a UUID nor a whole number has a character that it reads otherwise.
     const lines = Object.entries(leaseVariables(lease.grants)).map(

@@ -28,6 +28,7 @@ export function contextOf(
     isTerminal: false,
     signal: () => none,
     onSignal: () => undefined,
+    wasAnswerLost: () => Promise.resolve(false),
   };
   return { context, printed };
 }

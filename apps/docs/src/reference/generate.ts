@@ -283,6 +283,7 @@ function wholeProgram() {
       isTerminal: false,
       signal: () => none,
       onSignal: () => undefined,
+      wasAnswerLost: () => Promise.resolve(false),
     },
     [],
     false,

@@ -17,6 +17,10 @@ export const COMMAND_ERROR_CODES = {
     text: 'The command was interrupted before what it waits for had happened.',
     doc: 'What was done stays done; the message has what goes on. The same command waits again.',
   },
+  'cli.output_lost': {
+    text: 'The answer could not be written to the standard output.',
+    doc: 'The disk is full, or the program that reads it has ended. The message has what became of what was acquired.',
+  },
   'cli.unreachable': {
     exitCode: 3,
     text: 'No controller answers.',
