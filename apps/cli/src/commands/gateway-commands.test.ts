@@ -29,7 +29,7 @@ test('gateway ls -o name prints names alone, for scripts', async () => {
   expect(unnamed).toEqual({ exitCode: 0, stdout: '', stderr: '' });
 });
 
-test('gateway revoke that did not reach a datacenter says so first, and ends with exit code 3', async () => {
+test('gateway revoke begins with the datacenters that it did not reach, and ends with exit code 3', async () => {
   const unreachable = [{ datacenter: 'eu', since: null, code: 'peer.unreachable' }];
   const { env } = await controllerThatAnswers(() => ({ revokedAt: AT, unreachable }));
   const revoke = ['gateway', 'revoke', '--user', 'ada', '--reason', 'left'];
