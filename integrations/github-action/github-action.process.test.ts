@@ -107,8 +107,13 @@ describe('the rest of a job', () => {
 
     await rm(step.written('GITHUB_STATE')['folder'] ?? '', { recursive: true });
     await waitUntil(async () => (await viewOf(key))?.phase === 'free');
+    const post = await step.post().ended;
 
     expect(await kindsOf(key)).toEqual(['granted', 'released']);
+    expect(post.exitCode).toBe(1);
+    expect(post.text).toContain(
+      '::error title=Leasehold::What held the lease has ended before the job',
+    );
   });
 
   test('is not begun while somebody else holds the lease', async () => {

@@ -59,7 +59,7 @@ if (folder !== '') {
   const exitCode = await endHolder(folder, stateOf('group'), isHeld);
   if (!isHeld) console.log('Nothing was held.');
   else {
-    logOf(folder)();
+    if (existsSync(folder)) logOf(folder)();
     if (exitCode === 0) console.log('Ended.');
     else if (exitCode === LOST) {
       fail(
