@@ -80,7 +80,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   {
     page: 'docs/guides/run-a-command.md',
     firstLine:
-      '0 3 * * * LEASEHOLD_URL=https://leasehold.example LEASEHOLD_TOKEN=lh_… leasehold leases run jobs/nightly --held-exit 0 -- /usr/local/bin/nightly',
+      '0 3 * * * LEASEHOLD_URL=https://leasehold.example LEASEHOLD_TOKEN_FILE=/etc/leasehold/token leasehold leases run jobs/nightly --held-exit 0 -- /usr/local/bin/nightly',
     reason: 'is a line of a crontab',
   },
   {
