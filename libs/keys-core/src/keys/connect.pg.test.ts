@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { recordGoodbye, type SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { setDraining } from '../fleet/sql/drones.ts';
@@ -309,12 +309,15 @@ describe('waitFor ready', () => {
     const on = await openKeys({ databaseUrl: time.databaseUrl, clock: time.clock });
     const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
+    const hinted = vi.spyOn(on.store.hints, 'next');
 
     const refused = expect(connect(on, { waitFor: 'ready' })).rejects.toMatchObject({
       code: 'backend.not_ready',
       retryable: true,
       details: { backendId, droneId: drone.droneId, status: 'waiting' },
     });
+    // It has found the backend: nobody renews its grant, which is over as time passes.
+    await waitUntil(() => hinted.mock.calls.some(([topic]) => topic === `backend:${backendId}`));
     await on.keys.report(reportOf(drone, backendId, 'waiting'));
     await time.pass(LIMITS.waitMsMax);
 
