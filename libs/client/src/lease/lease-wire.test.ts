@@ -1,7 +1,13 @@
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
+import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { ManualClock, settled } from '../double/test-leasehold.ts';
+import { ManualClock } from '../double/test-leasehold.ts';
 import { Ending } from '../signals.ts';
-import type { ControllerApi } from '../transport/controller-client.ts';
+import { createControllerClient } from '../transport/controller-client.ts';
+import { Reachability } from '../transport/links.ts';
 import { createLeaseWire } from './lease-wire.ts';
 
 const FAILED = {
@@ -9,18 +15,41 @@ const FAILED = {
   error: { code: 'request.outcome_unknown', message: 'lost', retryable: true, details: {} },
 };
 
-/** A wire whose controller answers a release when the test wants it. */
-function setUp() {
-  let answer: (answer: object) => void = () => undefined;
-  const mutate = () => new Promise<object>((resolve) => (answer = resolve));
-  const api = { leases: { releaseMany: { mutate } } } as unknown as ControllerApi;
+/** A wire to a controller that answers a release when the test wants it. */
+async function setUp() {
+  const asked: ServerResponse[] = [];
+  const server = createServer((request, response) => {
+    request.resume();
+    asked.push(response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  const client = createControllerClient({ url, token: 'secret', transport: 'http' });
+  onTestFinished(async () => {
+    await client.close();
+    server.closeAllConnections();
+    server.close();
+  });
   const clock = new ManualClock();
   const machine = { clock, uuid: () => 'id', random: () => 0.5 };
-  const reachability = { unreachableSince: () => undefined };
-  const wire = createLeaseWire({ api, machine, reachability } as unknown as Parameters<
-    typeof createLeaseWire
-  >[0]);
-  return { wire, clock, answer: (results: object[]) => answer({ results }) };
+  const failures = () => new Map<string, unknown>();
+  const reach = { clock, transport: 'http', failures, connectMs: 3_000, url } as const;
+  return {
+    wire: createLeaseWire({ api: client.api, machine, reachability: new Reachability(reach) }),
+    clock,
+    /** The next request, once it has arrived. */
+    next: () => waitUntil(() => asked.shift()),
+  };
+}
+
+/** Answers with one result, and waits until it is read. */
+async function answer(response: ServerResponse, result: object): Promise<void> {
+  response.setHeader('content-type', 'application/json');
+  response.setHeader('connection', 'close');
+  response.end(JSON.stringify({ result: { data: { results: [result] } } }));
+  await once(response, 'close');
+  await setImmediate();
 }
 
 /** What nobody has handled: it would end a process. */
@@ -33,26 +62,24 @@ function unhandledRejections(): unknown[] {
 }
 
 test('a release that fails after its caller has stopped waiting, or after its call was over, ends no process', async () => {
-  const { wire, clock, answer } = setUp();
+  const { wire, clock, next } = await setUp();
   const unhandled = unhandledRejections();
   const release = (ending: Ending) =>
     wire.release({ leaseId: 'lease', fencingToken: '1', result: 'ok' }, ending);
   const ending = new Ending();
   const first = release(ending);
-  await settled();
+  const asked = await next();
 
   ending.end(new Error('enough'));
   await expect(first).rejects.toThrow('enough');
-  answer([FAILED]);
-  await settled();
+  await answer(asked, FAILED);
   const second = expect(release(new Ending())).rejects.toMatchObject({
     code: 'request.outcome_unknown',
   });
-  await settled();
+  const askedAgain = await next();
   await clock.advance(6_000);
   await second;
-  answer([FAILED]);
-  await settled();
+  await answer(askedAgain, FAILED);
 
   expect(unhandled).toEqual([]);
 });
