@@ -53,12 +53,7 @@ function FreezeList({ freezes }: { readonly freezes: readonly Freeze[] }) {
       <PlainTable label="What is frozen, and when" heads={HEADS}>
         {freezes.map((freeze) => (
           <tr key={freeze.freezeId}>
-            <td>
-              <VisibleText>{placeLabel(freeze)}</VisibleText>
-              <div className="dimmed">
-                <VisibleText>{`${freeze.reason}. ${passText(freeze)}`}</VisibleText>
-              </div>
-            </td>
+            <WhatIsFrozen freeze={freeze} />
             <td>
               <LookBadge look={freeze.state === 'frozen' ? FROZEN_LOOK : UPCOMING_LOOK} />
               <div className="dimmed">{whenText(freeze)}</div>
@@ -183,12 +178,7 @@ function WindowRow({ of: { freeze, fromMs, untilMs } }: { readonly of: Frozen })
         <time dateTime={new Date(untilMs).toISOString()}>{endTime(fromMs, untilMs, zone)}</time>
         <div className="dimmed">{zone}</div>
       </td>
-      <td>
-        <VisibleText>{placeLabel(freeze)}</VisibleText>
-        <div className="dimmed">
-          <VisibleText>{`${freeze.reason}. ${passText(freeze)}`}</VisibleText>
-        </div>
-      </td>
+      <WhatIsFrozen freeze={freeze} />
     </tr>
   );
 }
@@ -271,4 +261,15 @@ function zoneTime(ms: number, zone: string): string {
     minute: '2-digit',
     hourCycle: 'h23',
   }).format(ms);
+}
+
+function WhatIsFrozen({ freeze }: { readonly freeze: Freeze }) {
+  return (
+    <td>
+      <VisibleText>{placeLabel(freeze)}</VisibleText>
+      <div className="dimmed">
+        <VisibleText>{`${freeze.reason}. ${passText(freeze)}`}</VisibleText>
+      </div>
+    </td>
+  );
 }
