@@ -1,5 +1,6 @@
 /** Statements that die halfway: at one of the rows that they write, or as they are committed. */
 import { onTestFinished } from 'vitest';
+import { fragment } from '../postgres/sql.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** `skipped`: a row of a lease is passed over, as one that another statement has changed meanwhile. */
@@ -9,6 +10,12 @@ export interface CrashPoints {
   /** Lets the `at`-th write of `work` fail, from 1. @returns undefined when it has failed by that. */
   during<T>(at: number, how: Crash, work: () => Promise<T>): Promise<T | undefined>;
 }
+
+/**
+ * The advisory lock of a statement that dies. The caller learns of the death before the server has let go of the
+ * rows, and whoever skips locked rows would pass over them: so whoever plans the next death waits for this lock.
+ */
+const DEATH = fragment`pg_advisory_xact_lock(1)`;
 
 /** Adds crash points to a database that no other test uses. */
 export async function addCrashPoints({ store }: Pick<Kernel, 'store'>): Promise<CrashPoints> {
@@ -23,9 +30,11 @@ export async function addCrashPoints({ store }: Pick<Kernel, 'store'>): Promise<
       if planned.at > 0 and nextval('crash_count') = planned.at then
         if planned.how = 'skipped' and tg_table_name = 'lease' and tg_op = 'INSERT' then
           return null;
-        elsif planned.how = 'error' then
-          raise exception 'crash point';
-        elsif planned.how = 'connection' then
+        elsif planned.how <> 'skipped' then
+          perform ${DEATH};
+          if planned.how = 'error' then
+            raise exception 'crash point';
+          end if;
           perform pg_terminate_backend(pg_backend_pid());
           perform pg_sleep(60);
         end if;
@@ -45,8 +54,9 @@ export async function addCrashPoints({ store }: Pick<Kernel, 'store'>): Promise<
     end $$`;
   const plan = (at: number, how: Crash): Promise<unknown> =>
     sql.$queryRaw`
-      with planned as (update crash set at = ${at}::int, how = ${how} returning at)
-      select setval('crash_count', 1, false)::text, at from planned`;
+      with death as materialized (select ${DEATH}::text as awaited),
+      planned as (update crash set at = ${at}::int, how = ${how} returning at)
+      select setval('crash_count', 1, false)::text, at, awaited from planned, death`;
   onTestFinished(() => plan(0, 'error').then(() => undefined));
   return {
     async during(at, how, work) {
