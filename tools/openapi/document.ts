@@ -51,7 +51,8 @@ function groupOf(path: string): string {
 function errorSchema(): Schema {
   return {
     type: 'object',
-    description: 'What went wrong. Each code is explained in docs/errors.md.',
+    description:
+      'What went wrong. Each code is explained in the documentation, under /docs/reference/errors of the console.',
     properties: {
       error: {
         type: 'object',

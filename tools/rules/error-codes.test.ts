@@ -21,7 +21,7 @@ beforeAll(() => {
   }
 });
 
-test('every code that an error is made with is in the registry, and so in docs/errors.md', () => {
+test('every code that an error is made with is in the registry, and so in the reference', () => {
   const made = [...sources].flatMap(([file, text]) =>
     MADE.flatMap((pattern) => [...text.matchAll(pattern)].map(([, code = '']) => ({ file, code }))),
   );

@@ -71,7 +71,7 @@ export function unreachable(message: string, hint: string, cause?: unknown): Cli
   });
 }
 
-/** One of the codes of `docs/errors.md`. */
+/** One of the codes of either registry. */
 type FailureCode = ErrorCode | CommandErrorCode;
 
 /** What the exit code of every command means. Scripts rely on it. */

@@ -30,6 +30,7 @@ const REFERENCE: readonly Generated[] = [
   },
   { to: 'reference/commands', text: 'Commands', includes: 'docs/reference/commands.md' },
   { to: 'reference/metrics', text: 'Metrics' },
+  { to: 'reference/errors', text: 'Errors', includes: 'docs/errors.md' },
 ];
 
 /** The pages of the promises and of the ids of tests, beside what is measured and proved. */
@@ -211,10 +212,7 @@ function titleOf(file: string): string {
 
 /** All of it. */
 export function sections(): readonly Section[] {
-  const reference: Section = {
-    text: 'Reference',
-    pages: [...REFERENCE, ...written('reference', { 'docs/errors.md': 'Errors' })],
-  };
+  const reference: Section = { text: 'Reference', pages: REFERENCE };
   return [START, CONCEPTS, GUIDES, LIBRARIES, reference, OPERATE, EVIDENCE, decisions()];
 }
 

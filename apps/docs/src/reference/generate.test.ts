@@ -2,13 +2,13 @@ import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { PROCEDURES } from '@leasehold/api';
-import { ERROR_CODES } from '@leasehold/keys-core';
+import { COMMAND_ERROR_CODES, ERROR_CODES } from '@leasehold/keys-core';
 import { ROOT } from '../pages.ts';
 import { allCommands, commandsPage } from './generate.ts';
 import { configurationPage, undocumentedVariables } from './generate.ts';
 import { errorsOfProcedure, filesBelow, forwardingErrors } from './procedures.ts';
 import { readDescription, typesIn, typeText } from './description.ts';
-import { metricsPage, typesPage } from './generate.ts';
+import { errorsPage, metricsPage, typesPage } from './generate.ts';
 import { groupsWithoutText, isNamedElsewhere, proceduresPage } from './procedures.ts';
 
 const description = readDescription();
@@ -136,6 +136,19 @@ describe('the reference', () => {
     // Examples are broken by the page.
     const lines = help.split('\n').filter((line) => /^ +(?!leasehold )\S/u.test(line));
     expect(lines.filter((line) => line.length > 88)).toEqual([]);
+  });
+
+  test('has every code of an error with what to do, its status, and whether to send the request again', () => {
+    const page = errorsPage();
+
+    const codes = [...Object.keys(ERROR_CODES), ...Object.keys(COMMAND_ERROR_CODES)];
+    expect(codes.filter((code) => !page.includes(`## \`${code}\`\n\n`))).toEqual([]);
+    expect(page).toContain(
+      '## `key.tag_mismatch`\n\nThe key is held under another tag. The holder was not changed. Use its tag, or another key.\n\nStatus 409, final.\n',
+    );
+    expect(page).toMatch(/## `grant\.contended`[^#]*Status 409, retryable\./u);
+    expect(page).toMatch(/### `cli\.unreachable`[^#]*Exit code 3\./u);
+    expect(page).toMatch(/### `up\.running`[^#]*Exit code 1\./u);
   });
 
   test('has every metric with its meaning and its labels', () => {

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { droneFileSchema, programKindsSchema, programsOf } from '@leasehold/api/drone-file';
+import { COMMAND_ERROR_CODES, ERROR_CODES } from '@leasehold/keys-core';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { createCli } from '../../../cli/src/cli.ts';
@@ -32,6 +33,7 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['reference/configuration', configurationPage()],
     ['reference/commands', commandsPage()],
     ['reference/metrics', metricsPage()],
+    ['reference/errors', errorsPage()],
     ['evidence/promises', promisesPage()],
     ['evidence/cases', casesPage()],
   ]);
@@ -197,6 +199,28 @@ function worryTexts(): Map<string, string[]> {
 /** Its links are relative to the runbook. */
 function unlinked(text: string): string {
   return text.replaceAll(/\[([^\]]*)\]\([^)]*\)/gu, '$1');
+}
+
+/** Every code of an error, with its status or its exit code. */
+export function errorsPage(): string {
+  const ofCalls = Object.entries(ERROR_CODES).map(
+    ([code, { http, retryable, text, doc }]) =>
+      `## \`${code}\`\n\n${text} ${doc}\n\nStatus ${String(http)}, ${retryable ? 'retryable' : 'final'}.\n`,
+  );
+  const ofCommands = Object.entries(COMMAND_ERROR_CODES).map(([code, { text, doc, ...more }]) => {
+    const exitCode = 'exitCode' in more ? more.exitCode : 1;
+    return `### \`${code}\`\n\n${text} ${doc}\n\nExit code ${String(exitCode)}.\n`;
+  });
+  return `# Errors
+
+${writtenText('docs/errors.md')}
+
+${ofCalls.join('\n')}
+## Of the command line
+
+These come from this machine, and from no controller.
+
+${ofCommands.join('\n')}`;
 }
 
 // Every command, with the help that it prints.

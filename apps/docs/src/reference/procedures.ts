@@ -289,7 +289,7 @@ function note<Value>(map: Map<string, Value>, name: string, value: Value): void 
   if (!map.has(name)) map.set(name, value);
 }
 
-/** The section of a code in `docs/errors.md`, as an address has it. */
+/** The section of a code on the page of errors, as an address has it. */
 function anchorOfCode(code: string): string {
   return code.replaceAll('.', '');
 }

@@ -1,6 +1,6 @@
 /**
  * The errors of the client library. A class exists for each case that services handle separately.
- * `code` is the code of the registry (`docs/errors.md`), which is the same in all versions and
+ * `code` is the code of the registry (`error-codes.ts`), which is the same in all versions and
  * processes. All other errors are a {@link LeaseholdCallError} with their code.
  */
 import type { AppRouter } from '@leasehold/api';

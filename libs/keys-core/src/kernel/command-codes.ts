@@ -1,7 +1,7 @@
 /**
  * Every code that an error of the command line can carry besides those of `ERROR_CODES`: what goes
- * wrong on this machine, before or after a controller was asked. `docs/errors.md` is generated from this
- * table too; `exitCode` is what the command ends with: 1 unless another is given.
+ * wrong on this machine, before or after a controller was asked. The page of errors of the documentation
+ * is generated from this table too; `exitCode` is what the command ends with: 1 unless another is given.
  */
 export const COMMAND_ERROR_CODES = {
   'cli.usage': {

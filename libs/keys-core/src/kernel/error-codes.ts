@@ -534,7 +534,8 @@ export type ErrorCode = keyof typeof CODES;
 
 /**
  * Every code an error of Leasehold can carry, by area. Expected outcomes are not here: a
- * refused grant or renewal is a value with an `outcome`. `docs/errors.md` is generated from this table.
+ * refused grant or renewal is a value with an `outcome`. The page of errors of the documentation is
+ * generated from this table.
  */
 export const ERROR_CODES = Object.fromEntries(
   Object.entries(CODES).map(([code, entry]) => [code, { retryable: false, ...entry }]),
