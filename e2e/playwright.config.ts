@@ -7,7 +7,6 @@ const suite = process.env['LEASEHOLD_TEST_SUITE'];
 /** `npm test`, and `npm run e2e` without arguments, leave these to `npm run test:all`. */
 const NIGHTLY = suite === 'gate' ? ['**/*.nightly.e2e.ts'] : [];
 const DATACENTERS = '**/datacenters.nightly.e2e.ts';
-const SCALE = '**/scale.nightly.e2e.ts';
 
 /**
  * The console in a real browser. Each worker has a Leasehold of its own, so tests of one worker run
@@ -18,14 +17,7 @@ export default defineConfig({
   projects: [
     // First, because it needs a worker of its own, which would otherwise be started last and alone.
     { name: 'datacenters', testMatch: DATACENTERS, testIgnore: NIGHTLY },
-    { name: 'console', testMatch: '**/*.e2e.ts', testIgnore: [DATACENTERS, SCALE, ...NIGHTLY] },
-    // The tests that measure times have the machine to themselves.
-    {
-      name: 'scale',
-      testMatch: SCALE,
-      testIgnore: NIGHTLY,
-      dependencies: ['datacenters', 'console'],
-    },
+    { name: 'console', testMatch: '**/*.e2e.ts', testIgnore: [DATACENTERS, ...NIGHTLY] },
   ],
   globalSetup: './fixtures/cluster-setup.ts',
   outputDir: path.join(ROOT, '.test-results', 'e2e'),

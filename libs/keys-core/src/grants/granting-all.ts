@@ -44,9 +44,13 @@ const QUEUE_MAX = 10_000;
 /** What became of a request for several leases. */
 export type GrantAllOutcome =
   /** In the order of the requests. */
-  | { readonly outcome: 'granted'; readonly grants: readonly Grant[] }
-  | RefusedAll
-  | { readonly outcome: 'recorded' };
+  | {
+      readonly outcome: 'granted';
+      readonly grants: readonly Grant[];
+      /** As of one grant: see {@link GrantOutcome}. */
+      readonly isSlot?: true | undefined;
+    }
+  | Extract<GrantOutcome, { outcome: 'held' | 'queued' | 'recorded' }>;
 
 /** Which lease stands in the way, by its place among the requests, and why. */
 export type RefusedAll = Extract<GrantOutcome, { outcome: 'held' | 'queued' }> & {

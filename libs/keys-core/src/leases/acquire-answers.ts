@@ -9,8 +9,6 @@ import type { PoolUse } from '../kernel/pool.ts';
 import type { Face, Named } from '../kernel/resource.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type {
-  AcquireAnswer,
-  AcquireInput,
   CallerLife,
   GrantedLease,
   HeldAnswer,
@@ -18,7 +16,6 @@ import type {
   PoolView,
   WaitingAnswer,
 } from './lease-types.ts';
-import type { Standing } from './environment-waiting.ts';
 import type { Refused } from './line.ts';
 
 /** See {@link deadlinesFrom}; a service has one stop, not two. */
@@ -47,36 +44,14 @@ export function assertTtl(ttlMs: number | undefined): asserts ttlMs is number {
  * 0 for a grant that is over: when it ended is not known, so its deadline is before its request.
  */
 export function sinceSentMs(
-  { startedAtMs, nowMs }: Pick<Call, 'startedAtMs' | 'nowMs'>,
   grant: Pick<Grant, 'remainingMs'> & { readonly asOf: number },
-  joinedAsOf: number | undefined,
+  {
+    joinedAsOf,
+    elapsedMs,
+  }: { readonly joinedAsOf: number | undefined; readonly elapsedMs: number },
 ): number {
   if (joinedAsOf === undefined || grant.remainingMs <= 0) return 0;
-  return Math.max(0, Math.min(grant.asOf - joinedAsOf, nowMs() - startedAtMs));
-}
-
-/** An acquire under way. */
-export interface Call {
-  readonly input: AcquireInput & { readonly localTimeMs: number };
-  readonly request: GrantRequest;
-  readonly life: CallerLife;
-  readonly startedAtMs: number;
-  readonly nowMs: () => number;
-  /** How it stands in the line for an environment. */
-  readonly standing: Standing | undefined;
-}
-
-export function grantedAnswer(
-  { input, startedAtMs, nowMs }: Pick<Call, 'input' | 'startedAtMs' | 'nowMs'>,
-  grant: GivenGrant,
-  /** The least time that passed between the caller's message and the grant. */
-  sinceMs: number,
-): AcquireAnswer {
-  return {
-    outcome: 'granted',
-    lease: grantedLease(grant, input.localTimeMs + sinceMs),
-    waitedMs: Math.round(nowMs() - startedAtMs),
-  };
+  return Math.max(0, Math.min(grant.asOf - joinedAsOf, elapsedMs));
 }
 
 /** A grant that a caller is given. */

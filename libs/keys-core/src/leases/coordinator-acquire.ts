@@ -8,18 +8,21 @@ import {
   boundTransaction,
   closeBefore,
   ensureLeaseRow,
+  type GrantAllOutcome,
+  grantAllWithin,
+  type GrantRequests,
   guardNow,
-  type LeaseStore,
   lookAtRefusals,
   prepareGrants,
   readClock,
-  readGrant,
+  readGrants,
   refusedOutcome,
 } from '../grants/index.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
 import type { Ladder } from '../kernel/ladder.ts';
-import type { Grant, GrantOutcome, GrantRef, GrantRequest } from '../kernel/lease.ts';
+import type { GrantRef, GrantRequest } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
+import { repeatedAt } from '../kernel/resource.ts';
 import { type KernelStore, pause } from '../postgres/kernel-store.ts';
 import {
   type CoordinatorStore,
@@ -29,8 +32,7 @@ import {
   withinBound,
 } from '../postgres/guest-transaction.ts';
 import type { Sql } from '../postgres/sql.ts';
-import { heldAnswer } from './acquire-answers.ts';
-import type { Acquirer } from './acquiring.ts';
+import { type Acquirer, type Asking, togetherOf } from './acquirer.ts';
 import {
   type Asked,
   boundOf,
@@ -40,75 +42,118 @@ import {
   LOCK_MS,
 } from './coordinator-transactions.ts';
 import type { AnyUseCase } from './coordinator-types.ts';
-import type { HeldAnswer } from './lease-types.ts';
+import type { HeldAllAnswer, HeldAnswer } from './lease-types.ts';
 import type { Refused } from './line.ts';
 
 /** A grant as the coordinator keeps it. */
 export type CoordinatedGrant = GrantRef & { readonly ladder: Ladder; readonly remainingMs: number };
 
-/** The outcome of an acquire; a grant has the reading of the clock that its deadlines count from. */
-export type Acquired =
+/** The outcome of an acquire; its grants have the reading of the clock that their deadlines count from. */
+type Acquired<Held> =
   | {
       readonly outcome: 'granted';
-      readonly grant: CoordinatedGrant;
+      readonly grants: readonly CoordinatedGrant[];
       readonly localTimeMs: number;
       readonly waitedMs: number;
     }
-  | HeldAnswer;
+  | Held;
 
-interface AcquireOnceDeps<Tx> {
-  readonly store: CoordinatorStore<Tx>;
-  readonly leases: LeaseStore;
-  readonly acquirer: Acquirer;
-  /** Releases a grant that nobody wants any more. */
-  readonly giveBack: (ref: GrantRef) => Promise<unknown>;
-}
-
-interface AcquireRequest<Tx> {
-  readonly lease: AnyUseCase<Tx>;
-  readonly request: GrantRequest;
+interface Wanted<Tx> {
+  readonly leases: readonly AnyUseCase<Tx>[];
+  /** In their order. */
+  readonly requests: GrantRequests;
   readonly signal: AbortSignal;
 }
 
-/** @throws {LeaseError} `lease.wait_cancelled`, `grant.contended`; what the hook throws. */
-export async function acquireOnce<Tx>(
-  deps: AcquireOnceDeps<Tx>,
-  wanted: AcquireRequest<Tx>,
-  waitMs: number,
-): Promise<Acquired> {
-  const { request, signal } = wanted;
-  const { clock } = deps.store;
-  const startedAtMs = clock.nowMs();
-  const elapsedMs = (): number => clock.nowMs() - startedAtMs;
+/** How one lease is acquired, or several together. */
+export interface AcquireOnceDeps<Tx, Held extends HeldAnswer> {
+  readonly store: CoordinatorStore<Tx>;
+  readonly asking: Asking<Held>;
+  readonly acquirer: Acquirer<Held>;
+  /** Grants them in one transaction with their hooks. */
+  readonly grantHooked: (
+    store: CoordinatorStore<Tx>,
+    asking: Asking<Held>,
+    wanted: Wanted<Tx>,
+  ) => Promise<Asked<GrantAllOutcome>>;
+}
+
+/**
+ * `giveBack` releases grants that nobody wants any more.
+ * @throws {LeaseError} `lease.wait_cancelled`, `grant.contended`; what a hook throws.
+ */
+export async function acquireOnce<Tx, Held extends HeldAnswer>(
+  deps: AcquireOnceDeps<Tx, Held>,
+  wanted: Wanted<Tx>,
+  {
+    waitMs,
+    giveBack,
+  }: {
+    readonly waitMs: number;
+    readonly giveBack: (grants: readonly GrantRef[]) => Promise<unknown>;
+  },
+): Promise<Acquired<Held>> {
+  const { store, asking, acquirer } = deps;
+  const { requests, signal } = wanted;
+  const startedAtMs = store.clock.nowMs();
+  const elapsedMs = (): number => store.clock.nowMs() - startedAtMs;
+  let localTimeMs = startedAtMs;
   assertWanted(signal);
-  const tries = new HookedTries(deps, wanted);
-  const acquired = await deps.acquirer
+  const acquired = await acquirer
     .acquire({
-      request,
+      requests,
       waitMs,
       startedAtMs,
       life: { signal, isAlive: () => !signal.aborted },
-      ask: (turn) => tries.ask(turn),
-      inLine: (idempotencyKey) => ({ ...request, idempotencyKey }),
+      async ask(turn) {
+        const asked = await askOnce(deps, { ...wanted, requests: turn });
+        ({ localTimeMs } = asked);
+        const { outcome } = asked;
+        if (outcome.outcome === 'granted' && signal.aborted) {
+          await giveBack(outcome.grants.map(refOf));
+          throw new LeaseError('lease.wait_cancelled');
+        }
+        return outcome;
+      },
+      // Nobody gives them up by this key.
+      inLine: (idempotencyKey) => [{ ...requests[0], idempotencyKey }, ...requests.slice(1)],
     })
     .catch((error: unknown) => {
       throw error instanceof HookFailure ? error.cause : error;
     });
   switch (acquired.outcome) {
     case 'refused':
-      return heldAnswer('lease', acquired.refused, elapsedMs());
+      return asking.heldAnswer(requests, acquired.refused, elapsedMs());
     case 'gave_up':
       return acquired.answer;
-    // It has no calls that end before its wait.
     case 'waiting':
-      return acquired.held;
+      throw new LeaseError('internal.error');
     case 'granted':
     case 'recorded': {
-      const grant = acquired.outcome === 'granted' ? acquired.grant : await tries.findGrant();
-      const waitedMs = Math.round(elapsedMs());
-      return { outcome: 'granted', grant, localTimeMs: tries.askedAtMs, waitedMs };
+      if (acquired.outcome === 'recorded') localTimeMs = store.clock.nowMs();
+      const grants =
+        acquired.outcome === 'granted' ? acquired.grants : await findGrants(store, requests);
+      return { outcome: 'granted', grants, localTimeMs, waitedMs: Math.round(elapsedMs()) };
     }
   }
+}
+
+async function askOnce<Tx, Held extends HeldAnswer>(
+  { store, asking, grantHooked }: AcquireOnceDeps<Tx, Held>,
+  wanted: Wanted<Tx>,
+): Promise<Asked<GrantAllOutcome>> {
+  const { leases, requests, signal } = wanted;
+  // Before the deadlines begin to count: a process that has just started queries the database first.
+  await prepareGrants(store, requests);
+  const localTimeMs = store.clock.nowMs();
+  if (leases.every(({ willInsert }) => willInsert === undefined)) {
+    return { outcome: await asking.grant(requests, signal), localTimeMs };
+  }
+  // A plain read first, because the transaction of a hook is long.
+  const refused = await asking.refusal(requests);
+  if (refused !== undefined) return { outcome: refused, localTimeMs };
+  for (const request of requests) await ensureLeaseRow(store.transitions, request);
+  return grantHooked(store, asking, wanted);
 }
 
 /** What a hook has thrown. It ends the acquire, even if it looks like an error that passes. */
@@ -118,52 +163,16 @@ class HookFailure extends LeaseError {
   }
 }
 
-/** The tries of one acquire, each with its hook if there is one. */
-class HookedTries<Tx> {
-  readonly #deps: AcquireOnceDeps<Tx>;
-  readonly #wanted: AcquireRequest<Tx>;
-  /** The reading of the clock before the latest try. */
-  #askedAtMs = 0;
-
-  constructor(deps: AcquireOnceDeps<Tx>, wanted: AcquireRequest<Tx>) {
-    this.#deps = deps;
-    this.#wanted = wanted;
-  }
-
-  get askedAtMs(): number {
-    return this.#askedAtMs;
-  }
-
-  /** One try. A grant that nobody wants any more is given back. */
-  async ask(request: GrantRequest): Promise<GrantOutcome> {
-    const { outcome, localTimeMs } = await this.#askOnce(request);
-    const found = ownGrant(outcome, request);
-    this.#askedAtMs = localTimeMs;
-    if (found.outcome === 'granted' && this.#wanted.signal.aborted) {
-      await this.#deps.giveBack(refOf(found.grant));
-      throw new LeaseError('lease.wait_cancelled');
-    }
-    return found;
-  }
-
-  async #askOnce(request: GrantRequest): Promise<Asked<GrantOutcome>> {
-    const { store, leases } = this.#deps;
-    const { lease, signal } = this.#wanted;
-    if (lease.willInsert === undefined) {
-      // Before the deadlines begin to count: a process that has just started queries the database first.
-      await prepareGrants(store, [request]);
-      const localTimeMs = store.clock.nowMs();
-      return { outcome: await leases.grant(request, signal), localTimeMs };
-    }
-    if (request.isQueued !== true) {
-      // A plain read first, because the transaction of a hook is long.
-      const localTimeMs = store.clock.nowMs();
-      const refused = await leases.refusal(request, signal);
-      if (refused !== undefined) return { outcome: refused, localTimeMs };
-    }
-    // In an object: it may throw any value, even undefined.
-    let failure: { readonly error: unknown } | undefined;
-    const hook: typeof lease.willInsert = async (tx, at, grant) => {
+/** Carries out `work`, which calls the hooks of grants. @throws {HookFailure} what one of them has thrown. */
+async function withGrantHooks<Tx, Outcome>(
+  leases: readonly AnyUseCase<Tx>[],
+  work: (hooks: readonly (GrantHook<Tx> | undefined)[]) => Promise<Outcome>,
+): Promise<Outcome> {
+  // In an object: it may throw any value, even undefined.
+  let failure: { readonly error: unknown } | undefined;
+  const hooks = leases.map((lease): GrantHook<Tx> | undefined => {
+    if (lease.willInsert === undefined) return undefined;
+    return async (tx, at, grant) => {
       try {
         await lease.willInsert?.(tx, at, grant);
       } catch (error) {
@@ -171,46 +180,73 @@ class HookedTries<Tx> {
         throw error;
       }
     };
-    return grantWithHook(store, request, hook, () => assertWanted(signal)).catch(
-      (error: unknown) => {
-        throw failure !== undefined && failure.error === error ? new HookFailure(error) : error;
-      },
-    );
-  }
+  });
+  return work(hooks).catch((error: unknown) => {
+    throw failure !== undefined && failure.error === error ? new HookFailure(error) : error;
+  });
+}
 
-  /** The place in line is gone: it became a grant whose answer was lost, or it is lost permanently. */
-  async findGrant(): Promise<CoordinatedGrant> {
-    const { store } = this.#deps;
-    const { request } = this.#wanted;
-    this.#askedAtMs = store.clock.nowMs();
-    const grant = await readGrant(store.general, request.leaseId);
-    if (grant !== undefined && !isOwnedBy(grant, request)) throw usedKey();
-    if (grant === undefined || grant.remainingMs <= 0) throw new LeaseError('grant.contended');
-    return grant;
-  }
+/** A request for one lease: it is held if its last holder keeps its row locked after its time. */
+export function grantOneHooked<Tx>(
+  store: CoordinatorStore<Tx>,
+  _asking: Asking<HeldAnswer>,
+  { leases, requests: [request], signal }: Wanted<Tx>,
+): Promise<Asked<GrantAllOutcome>> {
+  return withGrantHooks(leases, async ([hook]) => {
+    invariant(hook !== undefined, 'it has a hook');
+    const asked = await grantWithHook(store, request, hook, () => assertWanted(signal));
+    return { ...asked, outcome: togetherOf(asked.outcome) };
+  });
+}
+
+/** A request for several: one statement grants them, and all hooks are in its transaction. */
+export function grantAllHooked<Tx>(
+  store: CoordinatorStore<Tx>,
+  asking: Asking<HeldAllAnswer>,
+  { leases, requests, signal }: Wanted<Tx>,
+): Promise<Asked<GrantAllOutcome>> {
+  const boundMs = Math.min(...requests.map(({ ladder }) => boundOf(ladder)));
+  return withGrantHooks(leases, (hooks) =>
+    retryContention(store, async () => {
+      const localTimeMs = store.clock.nowMs();
+      const grants = await guestTransaction(store, async (guest) => {
+        await boundTransaction(guest.sql, { boundMs, lockMs: LOCK_MS });
+        return withinBound(store, boundMs, async () => {
+          const all = await grantAllWithin(store, guest.sql, requests);
+          for (const [place, grant] of (all ?? []).entries()) {
+            const hook = hooks[place];
+            if (hook !== undefined) await callGrantHook(guest, hook, { grant, localTimeMs });
+          }
+          assertWanted(signal);
+          return all;
+        });
+      });
+      if (grants !== undefined) return { outcome: { outcome: 'granted', grants }, localTimeMs };
+      const outcome = await asking.refusal(requests);
+      if (outcome === undefined) throw new LeaseError('grant.contended');
+      return { outcome, localTimeMs };
+    }),
+  );
+}
+
+/** The places in line are gone: they became grants whose answer was lost, or are lost permanently. */
+async function findGrants(
+  { transitions }: Pick<KernelStore, 'transitions'>,
+  requests: GrantRequests,
+): Promise<CoordinatedGrant[]> {
+  const [request] = requests;
+  const grants = await readGrants(
+    transitions,
+    requests.map(({ leaseId }) => leaseId),
+  );
+  if (grants.some((grant) => !isOwnedBy(grant, request))) throw usedKey();
+  const isHeld = grants.length === requests.length && grants.every((one) => one.remainingMs > 0);
+  if (!isHeld) throw new LeaseError('grant.contended');
+  return grants;
 }
 
 export function refOf({ leaseId, fencingToken }: GrantRef): GrantRef {
   return { leaseId, fencingToken };
-}
-
-/**
- * A refusal that names the requested grant itself means that it was granted and the answer lost.
- * Its hook was committed with it.
- */
-function ownGrant(outcome: GrantOutcome, request: GrantRequest): GrantOutcome {
-  if (outcome.outcome !== 'held') return outcome;
-  const { by } = outcome;
-  const isOwn = by.leaseId === request.leaseId && isOwnedBy(by, request);
-  if (!isOwn || by.endReason !== null || by.asOf >= by.expiresAt) return outcome;
-  const grant: Grant = {
-    ...by,
-    ladder: by,
-    remainingMs: by.expiresAt - by.asOf,
-    freeMs: null,
-    previous: null,
-  };
-  return { outcome: 'granted', grant };
 }
 
 export function usedKey(): LeaseError {
@@ -229,6 +265,24 @@ function isOwnedBy(
 
 function assertWanted(signal: AbortSignal): void {
   if (signal.aborted) throw new LeaseError('lease.wait_cancelled');
+}
+
+/**
+ * @throws {LeaseError} `request.invalid` for an empty list, one that is too long, and a lease that is in it twice.
+ */
+export function assertTogether(
+  requests: readonly GrantRequest[],
+): asserts requests is GrantRequests {
+  const invalid = (field: string, problem: string): LeaseError =>
+    new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
+  if (requests.length === 0 || requests.length > LIMITS.leasesTogetherMax) {
+    const most = String(LIMITS.leasesTogetherMax);
+    throw invalid('leases', `must have at least 1 and at most ${most} elements`);
+  }
+  const place = repeatedAt(requests);
+  if (place !== undefined) {
+    throw invalid(`leases[${String(place)}]`, 'must not be in the list twice');
+  }
 }
 
 /** @throws {LeaseError} `request.invalid`. */

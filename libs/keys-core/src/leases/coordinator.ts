@@ -1,5 +1,5 @@
-import { isLeaseId, type LeaseStore } from '../grants/index.ts';
-import { errorText, LeaseError } from '../kernel/errors.ts';
+import { createGroupGranter, isLeaseId, type LeaseStore } from '../grants/index.ts';
+import { errorText, invariant, LeaseError } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { GrantRef, GrantRequest, ReleaseOutcome } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -8,14 +8,17 @@ import { assertResource, joinNamespace } from '../kernel/resource.ts';
 import { assertText, jsonProblem } from '../kernel/text.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
 import { assertTtl, heldAnswer, leaseDeadlines } from './acquire-answers.ts';
-import { type Acquirer, createAcquirer } from './acquiring.ts';
-import { createGroupAcquirer, type GroupAcquirer } from './acquiring-all.ts';
-import { acquireAllOnce, assertTogether } from './coordinator-acquire-all.ts';
+import { askForOne, createAcquirer } from './acquirer.ts';
+import { askForAll } from './acquiring-all.ts';
 import {
   acquireOnce,
+  type AcquireOnceDeps,
   acquireOrRenewOnce,
+  assertTogether,
   assertWait,
   type CoordinatedGrant,
+  grantAllHooked,
+  grantOneHooked,
   refOf,
   usedKey,
 } from './coordinator-acquire.ts';
@@ -30,7 +33,7 @@ import type {
   LeaseCoordinator,
   LeaseUseCase,
 } from './coordinator-types.ts';
-import type { LeaseDeadlines } from './lease-types.ts';
+import type { HeldAllAnswer, HeldAnswer, LeaseDeadlines } from './lease-types.ts';
 import { createStaleReaper } from './reap-stale.ts';
 import { lossOf, workWhileHeld } from './while-held.ts';
 
@@ -69,16 +72,29 @@ interface Ending<Tx> {
 
 class Coordinator<Tx> {
   readonly #deps: LeaseCoordinatorDeps<Tx>;
-  readonly #acquirer: Acquirer;
-  readonly #groupAcquirer: GroupAcquirer;
+  readonly #one: AcquireOnceDeps<Tx, HeldAnswer>;
+  readonly #several: AcquireOnceDeps<Tx, HeldAllAnswer>;
   readonly #held = new WeakMap<object, GrantRef>();
   /** The deadlines of leases that were not released. */
   readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
 
   constructor(deps: LeaseCoordinatorDeps<Tx>) {
     this.#deps = deps;
-    this.#acquirer = createAcquirer(deps.store, deps.leases);
-    this.#groupAcquirer = createGroupAcquirer(deps.store);
+    const { store } = deps;
+    const one = askForOne(deps.leases, 'lease');
+    const several = askForAll(createGroupGranter(store));
+    this.#one = {
+      store,
+      asking: one,
+      acquirer: createAcquirer(store, one),
+      grantHooked: grantOneHooked,
+    };
+    this.#several = {
+      store,
+      asking: several,
+      acquirer: createAcquirer(store, several),
+      grantHooked: grantAllHooked,
+    };
   }
 
   async acquire(
@@ -88,21 +104,12 @@ class Coordinator<Tx> {
   ): Promise<CoordinatorAcquire> {
     assertNotInHook();
     assertWait(waitMs);
-    const request = this.#requestOf(lease);
-    if (this.#held.get(lease)?.leaseId === request.leaseId) throw usedKey();
-    const { store, leases } = this.#deps;
-    const giveBack = (ref: GrantRef): Promise<unknown> => {
-      this.#held.set(lease, ref);
-      return this.releaseFail(lease, 'the wait was given up');
-    };
-    const acquired = await acquireOnce(
-      { store, leases, acquirer: this.#acquirer, giveBack },
-      { lease, request, signal },
-      waitMs,
-    );
+    const acquired = await this.#acquire(this.#one, [lease], { waitMs, signal });
     if (acquired.outcome === 'held') return acquired;
-    const { grant, localTimeMs, waitedMs } = acquired;
-    return { outcome: 'granted', waitedMs, ...this.#settle(lease, grant, localTimeMs) };
+    const { leases, waitedMs } = acquired;
+    const [own] = leases;
+    invariant(own !== undefined, 'a request for a lease is granted one');
+    return { outcome: 'granted', waitedMs, ...own };
   }
 
   async acquireAll(
@@ -112,6 +119,14 @@ class Coordinator<Tx> {
   ): Promise<CoordinatorAcquireAll> {
     assertNotInHook();
     assertWait(waitMs);
+    return this.#acquire(this.#several, leases, { waitMs, signal });
+  }
+
+  async #acquire<Held extends HeldAnswer>(
+    deps: AcquireOnceDeps<Tx, Held>,
+    leases: readonly AnyUseCase<Tx>[],
+    { waitMs, signal }: { readonly waitMs: number; readonly signal: AbortSignal },
+  ): Promise<Exclude<CoordinatorAcquireAll, HeldAnswer> | Held> {
     const requests = leases.map((lease) => this.#requestOf(lease));
     assertTogether(requests);
     const isUsed = (lease: AnyUseCase<Tx>, place: number): boolean =>
@@ -126,10 +141,8 @@ class Coordinator<Tx> {
           await this.releaseFail(lease, 'the wait was given up');
         }),
       );
-    const { store } = this.#deps;
-    const acquirer = this.#groupAcquirer;
     const wanted = { leases, requests, signal };
-    const acquired = await acquireAllOnce({ store, acquirer, giveBack }, wanted, waitMs);
+    const acquired = await acquireOnce(deps, wanted, { waitMs, giveBack });
     if (acquired.outcome === 'held') return acquired;
     const { grants, localTimeMs, waitedMs } = acquired;
     const settled = leases.flatMap((lease, place) => {

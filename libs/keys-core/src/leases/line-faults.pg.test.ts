@@ -122,10 +122,8 @@ describe('the line under faults', () => {
     const room = createWaitingRoom(store);
     const end = aGate();
     const own = aRequest({ leaseId: randomUUID() });
-    const request: GrantRequest & { idempotencyKey: string } = {
-      ...own,
-      idempotencyKey: randomUUID(),
-    };
+    const request = { ...own, idempotencyKey: randomUUID() };
+    const turn: GrantRequest = { ...request, isQueued: true };
     const startedAtMs = store.clock.nowMs();
     const giveUpAtMs = startedAtMs + 1_000;
 
@@ -135,7 +133,7 @@ describe('the line under faults', () => {
       giveUpAtMs,
       life: ALIVE,
       look: () => Promise.resolve(undefined),
-      attempt: async (turn) => {
+      attempt: async () => {
         await end.opened;
         const guard = await aGuard(store);
         const { grants } = await grant(store.general, [turn], { guard, onLocked: 'wait' });

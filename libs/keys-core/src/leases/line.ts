@@ -46,7 +46,10 @@ export type WaitOutcome =
     };
 
 /** Why somebody has to wait. */
-export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }>;
+export type Refused = Extract<GrantOutcome, { outcome: 'held' | 'queued' }> & {
+  /** Which of several leases stands in the way, from 0. */
+  readonly place?: number | undefined;
+};
 
 /** A caller in line. */
 export interface Waiter {
@@ -61,9 +64,9 @@ export interface Waiter {
   /** When its call is answered, if it goes on waiting by the next one. */
   readonly callEndsAtMs?: number | undefined;
   /** Why it would be refused now, by a plain read; undefined when it may be granted. */
-  readonly look: (request: GrantRequest) => Promise<GrantOutcome | undefined>;
+  readonly look: () => Promise<GrantOutcome | undefined>;
   /** Asks for the grant, from its place in line. */
-  readonly attempt: (request: GrantRequest) => Promise<GrantOutcome>;
+  readonly attempt: () => Promise<GrantOutcome>;
   /** What is recorded as the answer when it gives up. */
   readonly answerOf: (refused: Refused | undefined) => HeldAnswer;
   readonly resolve: (outcome: WaitOutcome) => void;
@@ -219,10 +222,9 @@ export class Line {
     { askedAtMs, isHinted }: { readonly askedAtMs: number; readonly isHinted: boolean },
   ): Promise<void> {
     try {
-      const turn = { ...first.request, isQueued: true };
       // Without a hint it is mostly held still, which a plain read shows.
-      const refused = isHinted ? undefined : await first.look(turn);
-      const outcome = refused ?? (await first.attempt(turn));
+      const refused = isHinted ? undefined : await first.look();
+      const outcome = refused ?? (await first.attempt());
       this.#frozen.delete(first);
       switch (outcome.outcome) {
         case 'granted':
@@ -232,7 +234,7 @@ export class Line {
           this.lostTicket(first);
           break;
         case 'held':
-          this.#meetHolder(first, { refused: outcome, askedAtMs });
+          this.#meetHolder({ refused: outcome, askedAtMs });
           break;
         case 'queued':
           this.#met = { refused: outcome, askedAtMs };
@@ -281,14 +283,8 @@ export class Line {
     return true;
   }
 
-  #meetHolder(first: Waiter, met: Met & { readonly refused: { readonly outcome: 'held' } }): void {
+  #meetHolder(met: Met & { readonly refused: { readonly outcome: 'held' } }): void {
     const { by, doubtMs } = met.refused;
-    if (by.leaseId === first.request.leaseId && by.holder === first.request.holder) {
-      // A replay of this request was granted what its ticket stood for.
-      this.remove(first);
-      first.resolve({ outcome: 'recorded', joinedAsOf: first.ticket.asOf });
-      return;
-    }
     this.#met = met;
     const leftMs = Math.max(by.expiresAt - by.asOf, doubtMs);
     // A lease that has expired and is still held is kept by fenced work: there is no hurry.

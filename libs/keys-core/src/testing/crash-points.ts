@@ -12,8 +12,8 @@ export interface CrashPoints {
 }
 
 /**
- * The advisory lock of a statement that dies. The caller learns of the death before the server has let go of the
- * rows, and whoever skips locked rows would pass over them: so whoever plans the next death waits for this lock.
+ * The advisory lock of a statement that dies. Its caller has the error before the server has ended the transaction, and a
+ * statement that skips locked rows would pass over them: so the next death is planned under the same lock.
  */
 const DEATH = fragment`pg_advisory_xact_lock(1)`;
 
