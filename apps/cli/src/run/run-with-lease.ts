@@ -61,11 +61,10 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     await using leasehold = createLeasehold({ url: urls, token, clock });
     let lease: Acquired;
     try {
-      // Over HTTP first, which fails at once when no controller answers.
-      const { scopes, datacenter, environment } = request;
-      const router = environment === undefined ? 'leases' : 'environments';
-      const client = cli.client();
-      await client[router].get.query({ ...scopes[0], datacenter }, { signal: signals.interrupted });
+      // Over HTTP first, which fails at once when no controller answers. Another datacenter is asked for its lease alone.
+      const router = request.environment === undefined ? 'leases' : 'environments';
+      const signal = signals.interrupted;
+      await cli.client()[router].get.query(request.scopes[0], { signal });
       // Starting the guard must not use up time of the lease.
       await guard.ready();
       lease = await acquire(leasehold, request, {

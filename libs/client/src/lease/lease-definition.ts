@@ -48,7 +48,8 @@ export interface TryAcquireOptions {
   /**
    * The datacenter of the lease; by default the controller's. Callers that must exclude each other must
    * name the same one, because the same scope in two datacenters is two leases. The controller forwards
-   * the calls. They fail with `reservation.datacenter_unreachable` while it cannot reach the datacenter.
+   * the calls. While it cannot reach the datacenter, callers that wait ask again until their `waitMs` is over; then,
+   * and without a wait at once, they fail with `reservation.datacenter_unreachable`.
    */
   readonly datacenter?: string | undefined;
 }
