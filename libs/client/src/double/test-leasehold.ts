@@ -195,7 +195,7 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     holder,
     faces,
     onDefine: () => undefined,
-    whenDeclared: () => Promise.resolve(),
+    whenDeclared: (_definitions, intent) => Promise.resolve(intent),
     observed: (scope, { onState }) =>
       registry.observe(scope, (state) => {
         if (!link.isCut()) onState(state);
