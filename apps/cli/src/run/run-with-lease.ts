@@ -36,6 +36,8 @@ interface RunRequest extends LeaseRequest {
   readonly graceMs: number;
   /** Whether the command gets the token. */
   readonly isTokenPassed: boolean;
+  /** Whether the command alone gets signals, instead of its whole session. */
+  readonly isSignalledAlone: boolean;
 }
 
 /**
@@ -101,6 +103,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
     end = await runUnderLease({
       ...running,
       command: request.command,
+      isForCommandAlone: request.isSignalledAlone,
       graceMs: request.graceMs,
       environment: {
         ...leaseVariables(lease.grants),
@@ -135,6 +138,7 @@ function isGone(released: string, end: RunEnd): boolean {
 
 interface RunOptions {
   readonly command: readonly string[];
+  readonly isForCommandAlone: boolean;
   /** Added to the environment of the command. */
   readonly environment: Readonly<Record<string, string>>;
   readonly lease: Acquired;
@@ -192,6 +196,7 @@ async function runUnderLease(options: RunOptions): Promise<RunEnd> {
   try {
     const ended = guard.run({
       command,
+      isForCommandAlone: options.isForCommandAlone,
       environment,
       deadlines: sent,
       onStopping: (kind, cause) => {
@@ -373,6 +378,7 @@ interface GuardedCommand {
   /** Added to the environment of the guard. */
   readonly environment: Readonly<Record<string, string>>;
   readonly deadlines: GuardDeadlines;
+  readonly isForCommandAlone: boolean;
   /** Called for each stop, as the guard begins it. */
   readonly onStopping: (kind: 'soft' | 'hard', cause: StopCause) => void;
 }
