@@ -42,6 +42,9 @@ lease is in another --datacenter.
 
 CMD runs in a session of its own. Signals go to the whole session, and what is left of it when CMD ends
 is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. Ctrl-Z stops CMD too, and its lease expires.
+With --single-child signals go to CMD alone: for a program that ends its own children, as Terraform its
+plugins. SIGKILL goes to the whole session in any case. A shell that waits for a program and has no trap ends
+at once, and the program with it: begin it with \`exec\`.
 The standard streams are those of CMD. Only problems are written to the standard error.
 
 Exit codes: that of CMD, or 128 + N if signal N ended it; 125 if it was stopped because its lease was
@@ -99,6 +102,7 @@ async function runCommand(
     heldHint: 'The command was not run.',
     heldExitCode: options.heldExit,
     isTokenPassed: options.passToken === true,
+    isSignalledAlone: options.singleChild === true,
     datacenter: options.datacenter,
     comment: options.comment ?? basename(words[0] ?? ''),
   });
@@ -234,6 +238,7 @@ interface RunCommandOptions {
   readonly grace?: number;
   readonly heldExit: number;
   readonly passToken?: boolean;
+  readonly singleChild?: boolean;
 }
 
 const TTL_MS = 30_000;
@@ -297,6 +302,7 @@ function withRunOptions(command: Command): Command {
       wholeNumberOf('--held-exit'),
       EXIT_CODES.held,
     )
+    .option('--single-child', 'send signals to CMD alone, not to what it has started')
     .option('--pass-token', 'pass LEASEHOLD_TOKEN to CMD, which does not get it otherwise');
 }
 
