@@ -132,12 +132,10 @@ const LAST_RANGE: DurationRange = [MINUTE_MS, 366 * 24 * 60 * MINUTE_MS];
 
 /** Adds `--last`, `--from` and `--to`: the time that a list is about. */
 export function withTimeRange(command: Command): Command {
-  return command
-    .option(
-      '--last <time>',
-      'the time up to now: 15m, 1h or 7d; counted in minutes',
-      durationOf('--last', LAST_RANGE),
-    )
+  return withDuration(command, '--last', {
+    about: 'the time up to now, counted in minutes',
+    range: LAST_RANGE,
+  })
     .option('--from <instant>', 'from this instant on (ISO-8601)')
     .option('--to <instant>', 'before this instant (ISO-8601)');
 }
