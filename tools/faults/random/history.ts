@@ -207,6 +207,12 @@ export interface FaultSeen {
   readonly recoveryMsMax: number;
 }
 
+/** A step of the database clock, between a reading of before it and one of after it. */
+export interface ClockStep {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
 /** When an environment was frozen at least. */
 export interface Freeze {
   readonly resource: string;
@@ -249,6 +255,7 @@ export interface History {
   readonly homes: readonly HomeSeen[];
   readonly testimony: readonly TestimonyLine[];
   readonly faults: readonly FaultSeen[];
+  readonly steps: readonly ClockStep[];
   readonly freezes: readonly Freeze[];
   readonly starved: readonly Starved[];
 }

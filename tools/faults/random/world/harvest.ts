@@ -72,6 +72,7 @@ export async function harvest(seen: Seen): Promise<History> {
     homes: shared?.homes ?? [],
     testimony: readTestimony(fleet.testimonyFile),
     faults: seen.faults,
+    steps: observer.steps,
     freezes: seen.freezes,
     starved: seen.starved,
   };

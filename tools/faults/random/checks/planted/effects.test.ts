@@ -51,8 +51,8 @@ describe('the judge of the queue', () => {
     expect(found({ events: [own], tickets })).toEqual([]);
     const lapsed = { ...ticket(1, 100), validUntilMs: 150 };
     expect(found({ events, tickets: [lapsed, ticket(1, 700)] })).toEqual([]);
-    const faults = [fault(200, 7_000, { name: 'F7b' })];
-    expect(found({ events, tickets, faults })).toEqual([]);
+    const steps = [{ fromMs: 200, untilMs: 260 }];
+    expect(found({ events, tickets, steps })).toEqual([]);
     const again = { ...ticket(3, 650), ticketId: 'ticket-0' };
     const first = { ...ticket(0, 100), ticketId: 'ticket-0' };
     const turn = event('granted', '1', 600, { leaseId: 'ticket-0' });

@@ -30,6 +30,7 @@ export const EMPTY: History = {
   homes: [],
   testimony: [],
   faults: [],
+  steps: [],
   freezes: [],
   starved: [],
 };
