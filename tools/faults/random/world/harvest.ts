@@ -73,6 +73,7 @@ export async function harvest(seen: Seen): Promise<History> {
     testimony: readTestimony(fleet.testimonyFile),
     faults: seen.faults,
     steps: observer.steps,
+    crashes: fleet.crashes,
     freezes: seen.freezes,
     starved: seen.starved,
   };

@@ -143,4 +143,9 @@ describe('the judge of recoveries', () => {
     expect(found({ faults: [slow], starved })).toEqual([]);
     expect(found({ faults: [slow, fault(3_000, 5_000, { recoveredAtMs: 6_000 })] })).toEqual([]);
   });
+  test('finds a service that ended by itself', () => {
+    expect(found({ crashes: [{ process: 'sharer-0.7', atMs: 500, exit: '1' }] })).toEqual([
+      'crash',
+    ]);
+  });
 });

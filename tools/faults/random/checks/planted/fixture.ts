@@ -31,6 +31,7 @@ export const EMPTY: History = {
   testimony: [],
   faults: [],
   steps: [],
+  crashes: [],
   freezes: [],
   starved: [],
 };
