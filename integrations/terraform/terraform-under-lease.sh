@@ -33,5 +33,6 @@ case "$command" in
 esac
 
 # When the lease cannot be renewed or is revoked, terraform has 100 s to end what it has begun, and to write its state.
-exec leasehold leases run "$TERRAFORM_LEASE" --ttl 5m --grace 100s --wait "${TERRAFORM_WAIT:-0s}" \
+# Signals are for terraform alone: the plugins of its providers would end at once.
+exec leasehold leases run "$TERRAFORM_LEASE" --ttl 5m --grace 100s --wait "${TERRAFORM_WAIT:-0s}" --single-child \
   --comment "terraform $command" -- terraform "$@"

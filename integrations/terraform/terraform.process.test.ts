@@ -12,12 +12,14 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 
 const WRAPPER = path.join(import.meta.dirname, 'terraform-under-lease.sh');
 const CLI = path.join(import.meta.dirname, '../../apps/cli/bin/leasehold.mjs');
-/** As Terraform does, it ends what it has begun at a signal. */
+/** As Terraform does, it has a plugin, which ends at a signal, and at one to itself it first ends what it has begun. */
 const STAND_IN = `#!/bin/sh
-trap 'echo "interrupted $*" >>notes; exit 1' TERM INT
+sh -c 'trap "echo plugin >>notes; exit 1" TERM INT; while :; do sleep 0.05; done' &
+trap 'kill -9 $! && echo "interrupted $*" >>notes; exit 1' TERM INT
 echo "begun $* [\${LEASEHOLD_FENCING_TOKEN:-}]" >>notes
 while [ -e busy ]; do sleep 0.05; done
 echo "ended $*" >>notes
+kill -9 $!
 `;
 
 let stage: Stage;
@@ -119,7 +121,7 @@ test.each(['-chdir=prod apply one.plan', 'workspace delete old', 'init -migrate-
   },
 );
 
-test('an apply whose lease is revoked is interrupted, and its wrapper fails', async () => {
+test('an apply whose lease is revoked is interrupted, and not its plugins, and its wrapper fails', async () => {
   const running = begin('apply');
   const view = await waitUntil(viewOf);
   await waitUntil(async () => (await notes()).some((line) => line.startsWith('begun')));
@@ -130,5 +132,5 @@ test('an apply whose lease is revoked is interrupted, and its wrapper fails', as
 
   expect(exitCode).toBe(125);
   expect(stderr).toContain('is being revoked (wrong plan)');
-  expect(await notes()).toContain('interrupted apply');
+  expect(await notes()).toEqual([expect.stringMatching(/^begun apply /u), 'interrupted apply']);
 });

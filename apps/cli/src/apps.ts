@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import type { Cli } from './cli.ts';
 import { refusal } from './failures.ts';
+import { withDuration } from './options.ts';
 
 /** `leasehold controller`: the API server, configured by its environment. */
 export function addController(cli: Cli, parent: Command): void {
@@ -65,20 +66,36 @@ interface UpgradeOptions {
   readonly config: string;
   readonly environment?: string;
   readonly install?: string;
-  readonly timeout?: string;
+  /** Milliseconds. */
+  readonly timeout?: number;
 }
+
+/** Milliseconds: the range and the default of the drone's own `upgrade`. */
+const STEP_RANGE = [1_000, 60 * 60_000] as const;
+const STEP_MS = 60_000;
 
 /** `leasehold drone upgrade`: this version in place of the one that runs. */
 function addUpgrade(cli: Cli, parent: Command): void {
-  cli
-    .leaf(parent, 'upgrade', 'Replace the agent of a drone by this version while its backends run')
+  const command = cli.leaf(
+    parent,
+    'upgrade',
+    'Replace the agent of a drone by this version while its backends run',
+  );
+  withDuration(command, '--timeout', {
+    about: 'how long each step may take',
+    range: STEP_RANGE,
+    defaultMs: STEP_MS,
+  })
     .option('--environment <file>', 'variables of the drone, as its service manager reads them')
     .option('--install <file>', 'copy this program to the file that the service manager starts')
-    .option('--timeout <time>', 'how long each step may take, such as 90s (default: 60s)')
     .addHelpText('after', UPGRADE_HELP)
     .action((_options: unknown, command: Command) => {
       const { config, environment, install, timeout } = command.optsWithGlobals<UpgradeOptions>();
-      const given = { '--environment': environment, '--install': install, '--timeout': timeout };
+      const given = {
+        '--environment': environment,
+        '--install': install,
+        '--timeout': timeout?.toString(),
+      };
       const words = Object.entries(given).flatMap(([name, value]) =>
         value === undefined ? [] : [name, value],
       );

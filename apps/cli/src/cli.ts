@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { parseConfig, type CliConfig } from './config.ts';
 import { controllerAccess, findTarget, type Access } from './contexts.ts';
 import { EXIT_CODES } from './failures.ts';
-import { pageText, type ListFormat, type ListPage } from './options.ts';
+import { pageNotes, pageText, type ListFormat, type ListPage } from './options.ts';
 import { createStyle, type Column, type Style } from './output/text.ts';
 
 /** What a command works with. Everything in it is made when it is first asked for. */
@@ -29,16 +29,18 @@ export interface Cli {
   client(transport?: 'http' | 'ws'): ControllerApi;
   /** How lists are printed, and whether again and again; see `withListing`. */
   listing: { format: ListFormat; isWatched: boolean };
-  /** Prints a list, in the form that was asked for; `empty` is its text without rows. */
-  /** Prints a page of a list. A watched one is printed again when it, or what is `beside` it in the columns, changes. */
+  /**
+   * Prints a page of a list, in the form that was asked for; `empty` is its text without rows. A watched one is printed
+   * again when it, or what is `beside` it in the columns, changes.
+   */
   showPage<Row>(
     page: ListPage<Row>,
     empty: string,
     columns: readonly Column<Row>[],
     beside?: unknown,
   ): void;
-  /** Prints an answer: as JSON for programs, as text for people, which may say more, of what is `beside` it. */
-  show(answer: unknown, text: () => string, beside?: unknown): void;
+  /** Prints an answer: as JSON for programs, as text for people; nothing for an empty text. */
+  show(answer: unknown, text: () => string, more?: Shown): void;
   /** Adds a leaf command, with what every command has. */
   leaf(parent: Command, nameAndArguments: string, description: string): Command;
   /** What a command that did not fail ends with; undefined once the process is another program. */
@@ -46,6 +48,14 @@ export interface Cli {
   readonly style: Style;
   /** Closes what was opened. */
   close(): void;
+}
+
+/** What belongs to an answer. */
+interface Shown {
+  /** What the text says more than the answer. */
+  readonly beside?: unknown;
+  /** What a list of names cannot say, such as that some are missing: goes to the standard error beside one. */
+  readonly notes?: string;
 }
 
 const CLEAR_SCREEN = '\u{1b}[H\u{1b}[2J';
@@ -103,15 +113,18 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
     listing: { format: 'table', isWatched: false },
     showPage(page, empty, columns, beside) {
       const { format } = cli.listing;
-      if (isJson || format !== 'name' || page.items.length > 0) {
-        cli.show(page, () => pageText(page, { empty, columns, format }), beside);
-      }
+      cli.show(page, () => pageText(page, { empty, columns, format }), {
+        beside,
+        notes: pageNotes(page),
+      });
     },
-    show(answer, text, beside) {
-      const { isWatched } = cli.listing;
+    show(answer, text, { beside, notes = '' } = {}) {
+      const { isWatched, format } = cli.listing;
       if (isWatched && !isChanged([answer, isJson ? undefined : beside])) return;
       const clear = isWatched && context.isTerminal && !isJson ? CLEAR_SCREEN : '';
-      context.stdout(`${clear}${isJson ? JSON.stringify(answer) : text()}\n`);
+      const printed = isJson ? JSON.stringify(answer) : text();
+      context.stdout(`${clear}${printed === '' ? '' : `${printed}\n`}`);
+      if (!isJson && format === 'name' && notes !== '') context.stderr(`${notes.trim()}\n`);
     },
     leaf: (parent, nameAndArguments, description) =>
       parent

@@ -1,6 +1,8 @@
 /** How lists are printed, from a controller that answers what a test wants. */
 import { describe, expect, test } from 'vitest';
-import { runCli } from './program.ts';
+import type { Command } from 'commander';
+import { createCli } from './cli.ts';
+import { createProgram, runCli } from './program.ts';
 import { contextOf, controllerThatAnswers, runHere } from './testing/in-process.ts';
 
 const AT = '2030-01-02T03:04:05.000Z';
@@ -27,6 +29,62 @@ const aLease = (name: string, more = {}): object => ({
   ...more,
 });
 
+/** Every command that prints a list, with arguments. */
+const LISTS: readonly (readonly [string, ...string[]])[] = [
+  ['find', 'a'],
+  ['keys', 'ls'],
+  ['keys', 'history', 'a'],
+  ['keys', 'waiters', 'a'],
+  ['leases', 'ls'],
+  ['leases', 'tree'],
+  ['leases', 'waiters', 'a'],
+  ['leases', 'waits'],
+  ['leases', 'why'],
+  ['leases', 'failing-callbacks'],
+  ['leases', 'history', 'a'],
+  ['env', 'ls'],
+  ['env', 'history', 'a'],
+  ['env', 'freeze', 'ls'],
+  ['reservations', 'ls'],
+  ['datacenters', 'ls'],
+  ['backends', 'ls'],
+  ['drones', 'ls'],
+  ['gateway', 'ls'],
+  ['tokens', 'ls'],
+  ['events', 'ls'],
+  ['refusals', 'ls'],
+  ['audit', 'ls'],
+];
+/** A list of contexts has the local one, and what is said of one environment is no list. */
+const NEVER_EMPTY = ['context ls', 'env why'];
+
+/** What a controller answers to each of them that has nothing to list. */
+const EMPTY = {
+  items: [],
+  nextCursor: null,
+  asOf: AT,
+  isComplete: true,
+  unreachable: [],
+  failed: [],
+  opposite: [],
+  fromAt: AT,
+  oppositeFromAt: AT,
+  store: { kind: 'postgres', isReachable: true, since: null },
+  givenUp: [],
+  url: null,
+};
+
+/** The names of a command, without its arguments. */
+const pathOf = (words: readonly string[]): string => words.filter((word) => word !== 'a').join(' ');
+
+function listsOfProgram(): string[] {
+  const below = (command: Command, path: readonly string[]): string[] => [
+    ...(command.options.some(({ long }) => long === '--output') ? [path.join(' ')] : []),
+    ...command.commands.flatMap((one) => below(one, [...path, one.name()])),
+  ];
+  return below(createProgram(createCli(contextOf({}).context, [], false)), []);
+}
+
 /** A controller whose lists are these, one after the other, the last one from then on. */
 async function controllerOf(...lists: object[][]) {
   return controllerThatAnswers(() => {
@@ -51,6 +109,43 @@ describe('a list', () => {
     expect(named).toEqual({ exitCode: 0, stdout: 'jobs/a\njobs/b\n', stderr: '' });
     expect(none).toEqual({ exitCode: 0, stdout: '', stderr: '' });
     expect(full.asked[0]).not.toMatch(/output|watch/u);
+  });
+
+  test.each(LISTS.map((words) => [words.join(' '), words] as const))(
+    '%s -o name prints nothing without rows, and -o json an empty list',
+    async (_title, words) => {
+      const { env } = await controllerThatAnswers((path) => (path.includes('.get') ? null : EMPTY));
+
+      const names = await runHere([...words, '-o', 'name'], env);
+      const json = await runHere([...words, '-o', 'json'], env);
+      const table = await runHere(words, env);
+
+      expect(names).toEqual({ exitCode: 0, stdout: '', stderr: '' });
+      expect(JSON.parse(json.stdout)).toMatchObject({ items: [] });
+      expect(table.stdout).toMatch(/\S/u);
+    },
+  );
+
+  test('every command that takes -o is in that table, or always has rows', () => {
+    const named = [...LISTS.map(pathOf), ...NEVER_EMPTY];
+
+    expect(listsOfProgram().sort()).toEqual([...new Set(named)].sort());
+  });
+
+  test('-o name says on the standard error that names are missing: there are more, or a datacenter does not answer', async () => {
+    const { env } = await controllerThatAnswers(() => ({
+      ...EMPTY,
+      items: [aLease('a')],
+      nextCursor: 'c-1',
+      unreachable: [{ datacenter: 'eu', since: null, code: 'peer.unreachable' }],
+    }));
+
+    expect(await runHere(['leases', 'ls', '-o', 'name'], env)).toEqual({
+      exitCode: 0,
+      stdout: 'jobs/a\n',
+      stderr:
+        'There is more: add --cursor c-1\n\neu is missing: it does not answer (peer.unreachable)\n',
+    });
   });
 
   test('-o wide has more columns than -o table, which is the default', async () => {

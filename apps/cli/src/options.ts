@@ -132,12 +132,10 @@ const LAST_RANGE: DurationRange = [MINUTE_MS, 366 * 24 * 60 * MINUTE_MS];
 
 /** Adds `--last`, `--from` and `--to`: the time that a list is about. */
 export function withTimeRange(command: Command): Command {
-  return command
-    .option(
-      '--last <time>',
-      'the time up to now: 15m, 1h or 7d; counted in minutes',
-      durationOf('--last', LAST_RANGE),
-    )
+  return withDuration(command, '--last', {
+    about: 'the time up to now, counted in minutes',
+    range: LAST_RANGE,
+  })
     .option('--from <instant>', 'from this instant on (ISO-8601)')
     .option('--to <instant>', 'before this instant (ISO-8601)');
 }
@@ -194,23 +192,29 @@ interface Unreachable {
 /** A page of a list, as the API answers it. */
 export interface ListPage<Row> {
   readonly items: readonly Row[];
-  readonly nextCursor: string | null;
+  /** Absent from a list that is always whole. */
+  readonly nextCursor?: string | null | undefined;
   readonly unreachable?: readonly Unreachable[] | undefined;
 }
 
 /** How a list is printed for people. `name`: the first column alone, for scripts. */
 export type ListFormat = 'table' | 'wide' | 'name';
 
-/** A list for people: `empty` when it has no rows, and what is missing from it. */
+/** A list for people: `empty` when it has no rows, and what is missing from it; or its names alone. */
 export function pageText<Row>(
   page: ListPage<Row>,
   { empty, columns, format }: ListLayout<Row>,
 ): string {
-  const { items, nextCursor, unreachable = [] } = page;
+  const { items } = page;
   if (format === 'name') return rowsText(items, columns, format);
-  const rows = items.length === 0 ? empty : rowsText(items, columns, format);
-  const more = nextCursor === null ? '' : `\n\nThere is more: add --cursor ${nextCursor}`;
-  return `${rows}${more}${missingText(unreachable)}`;
+  return `${items.length === 0 ? empty : rowsText(items, columns, format)}${pageNotes(page)}`;
+}
+
+/** What follows a page: that there is more, and what is missing from it. */
+export function pageNotes({ nextCursor, unreachable = [] }: ListPage<unknown>): string {
+  const more =
+    typeof nextCursor === 'string' ? `\n\nThere is more: add --cursor ${nextCursor}` : '';
+  return `${more}${missingText(unreachable)}`;
 }
 
 /** The note below a list from which datacenters are missing. */

@@ -1,3 +1,4 @@
+import type { Command } from 'commander';
 import { describe, expect, test } from 'vitest';
 import { createCli } from './cli.ts';
 import { createProgram } from './program.ts';
@@ -53,8 +54,109 @@ describe('a duration', () => {
   });
 });
 
+const program = createProgram(createCli(contextOf({}).context, [], false));
+
+/** A command without further commands, by what is typed. */
+function leavesOf(command: Command, above: readonly string[] = []): [string, Command][] {
+  return command.commands.flatMap((one): [string, Command][] => {
+    const words = [...above, one.name()];
+    return one.commands.length > 0 ? leavesOf(one, words) : [[words.join(' '), one]];
+  });
+}
+
+const LEAVES = leavesOf(program);
+const OPTIONS = LEAVES.flatMap(([name, { options }]) =>
+  options.map((option) => ({ name, option })),
+);
+/** `<time>` of `--wait <time>`; '' for an option without a value. */
+const valueOf = (flags: string): string => /<.*>$/u.exec(flags)?.[0] ?? '';
+
+describe('the options of every command', () => {
+  const durations = OPTIONS.filter(({ option }) => valueOf(option.flags) === '<time>');
+  const cases = durations.map(({ name, option }) => [name, option.long ?? '', option] as const);
+
+  test('there are commands with durations', () => {
+    expect(cases.map(([name, long]) => `${name} ${long}`)).toEqual(
+      expect.arrayContaining([
+        'connect --wait',
+        'leases run --ttl',
+        'env freeze add --for',
+        'backends logs --since',
+        'drone upgrade --timeout',
+      ]),
+    );
+  });
+
+  test.each(cases)('%s %s is a time or milliseconds, within a range that is named', (...of) => {
+    const [, long, { parseArg, description }] = of;
+    const read = (text: string): unknown => parseArg?.(text, undefined);
+    const takes = (text: string): boolean => {
+      try {
+        return typeof read(text) === 'number';
+      } catch {
+        return false;
+      }
+    };
+    const refusal = `${long} must be a time such as 90s, 10m or 2h, or a number of milliseconds, from`;
+
+    expect(() => read('soon')).toThrow(refusal);
+    expect(description).toMatch(/; from \S+ to \S+, such as 90s, 10m or 2h, or in milliseconds/u);
+    const same = [
+      ['2s', '2000'],
+      ['90s', '90000'],
+      ['10m', '600000'],
+      ['2h', '7200000'],
+    ].filter(([text = '']) => takes(text));
+    expect(same.length).toBeGreaterThan(0);
+    for (const [text = '', ms = ''] of same) {
+      expect([text, read(text)]).toEqual([text, Number(ms)]);
+      expect([ms, read(ms)]).toEqual([ms, Number(ms)]);
+    }
+  });
+
+  /** Words that no command has in both of their meanings. */
+  const TWO_MEANINGS: readonly string[] = ['--env', '--version', '--url', '--after'];
+
+  const kindOf = (flags: string): string => {
+    const value = valueOf(flags);
+    if (value === '' || value === '<n>') return value;
+    return /^<(?:time|when)>$/u.test(value) ? 'a time' : 'a text';
+  };
+
+  test('a name takes the same kind of value in every command', () => {
+    const kinds = new Map<string, Set<string>>();
+    for (const { option } of OPTIONS) {
+      const long = option.long ?? '';
+      if (!TWO_MEANINGS.includes(long)) {
+        kinds.set(long, (kinds.get(long) ?? new Set()).add(kindOf(option.flags)));
+      }
+    }
+
+    const different = [...kinds].filter(([, of]) => of.size > 1);
+    expect(different.map(([long, of]) => [long, ...of])).toEqual([]);
+  });
+
+  test('--namespace is -n everywhere', () => {
+    const named = OPTIONS.filter(({ option }) => option.long === '--namespace');
+
+    expect(named.length).toBeGreaterThan(20);
+    expect(named.filter(({ option }) => option.short !== '-n')).toEqual([]);
+  });
+
+  test('every list takes -o and -w', () => {
+    const isList = /(?: ls|history|waiters|waits|why|tree|callbacks|^find)$/u;
+    const lists = LEAVES.filter(([name]) => isList.test(name));
+
+    expect(lists.length).toBeGreaterThan(20);
+    const without = lists.filter(([, { options }]) => {
+      const shorts = options.map(({ short }) => short);
+      return !shorts.includes('-o') || !shorts.includes('-w');
+    });
+    expect(without.map(([name]) => name)).toEqual([]);
+  });
+});
+
 describe('a group without a command', () => {
-  const program = createProgram(createCli(contextOf({}).context, [], false));
   const groups = program.commands
     .filter((command) => command.commands.length > 0 && command.name() !== 'drone')
     .map((command) => command.name())

@@ -211,6 +211,30 @@ describe('a command under a lease', () => {
     expect((await viewOf(job.key))?.phase).toBe('free');
   });
 
+  test.for(['SIGINT', 'SIGTERM'] as const)(
+    'receives %s alone with --single-child, and its children end with it',
+    async (signal, { expect: expectHere, onTestFinished: whenOver }) => {
+      const file = join(folder, aKey());
+      const script = `
+        sh -c 'trap "echo child >>$0" INT TERM; echo $$ >>$0.pid; while :; do sleep 0.05; done' "$0" &
+        trap 'echo parent >>"$0"; exit 7' INT TERM
+        until [ -s "$0.pid" ]; do sleep 0.05; done
+        echo ready >>"$0"
+        while :; do sleep 0.05; done`;
+      const words = ['leases', 'run', `run/${aKey()}`, '--single-child', '--', 'sh', '-c'];
+      const started = cli.start(...words, script, file);
+      whenOver(() => void started.child.kill('SIGKILL'));
+      const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
+      await waitUntil(async () => (await notes()) === 'ready\n');
+
+      started.child.kill(signal);
+
+      expectHere((await started.ended).exitCode).toBe(7);
+      expectHere(await notes()).toBe('ready\nparent\n');
+      expectHere(isRunning(Number(await readFile(`${file}.pid`, 'utf8')))).toBe(false);
+    },
+  );
+
   test('leaves no process of its session behind when it ends, not even one in a group of its own', async () => {
     const file = join(folder, aKey());
     const script = 'set -m; sleep 300 >/dev/null 2>&1 & echo $! >"$0"';

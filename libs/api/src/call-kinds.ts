@@ -194,6 +194,7 @@ const ACTS: ReadonlySet<string> = new Set([
     'releaseMany',
     'cancel',
     'update',
+    'declare',
   ].map((name) => `leases.${name}`),
   ...['downgrade', 'setPermits', 'blockRenewal', 'allowRenewal', 'revoke'].map(
     (name) => `leases.${name}`,

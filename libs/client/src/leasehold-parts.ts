@@ -23,6 +23,7 @@ import {
   type LeaseDefinition,
   type LeaseDefinitionOptions,
   type ValidNamespace,
+  type WhenDeclared,
 } from './lease/lease-definition.ts';
 import type { Faces } from './lease/lease-faces.ts';
 import type { Machine } from './machine.ts';
@@ -121,8 +122,7 @@ export interface LeasesParts {
   readonly holder: string;
   readonly faces: Pick<Faces, 'leases' | 'environments'>;
   readonly onDefine: (definition: LeaseDefinition) => void;
-  /** Fulfilled once a controller knows the number of permits of a definition. */
-  readonly whenDeclared: (definition: LeaseDefinition) => Promise<void>;
+  readonly whenDeclared: WhenDeclared;
   readonly close: () => Promise<void>;
 }
 

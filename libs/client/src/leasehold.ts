@@ -113,7 +113,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     holder,
     faces,
     onDefine: (definition) => faces.declarations.add(definition),
-    whenDeclared: (definition) => faces.declarations.whenDeclared(definition),
+    whenDeclared: (...what) => faces.declarations.whenDeclared(...what),
     observed: controllerSource({ api, machine, transport, reachability }),
     closing,
     async close() {

@@ -207,6 +207,19 @@ export interface FaultSeen {
   readonly recoveryMsMax: number;
 }
 
+/** A service that ended although nobody had killed it or asked it to end. */
+export interface Crash {
+  readonly process: string;
+  readonly atMs: number;
+  readonly exit: string;
+}
+
+/** A step of the database clock, between a reading of before it and one of after it. */
+export interface ClockStep {
+  readonly fromMs: number;
+  readonly untilMs: number;
+}
+
 /** When an environment was frozen at least. */
 export interface Freeze {
   readonly resource: string;
@@ -249,6 +262,8 @@ export interface History {
   readonly homes: readonly HomeSeen[];
   readonly testimony: readonly TestimonyLine[];
   readonly faults: readonly FaultSeen[];
+  readonly steps: readonly ClockStep[];
+  readonly crashes: readonly Crash[];
   readonly freezes: readonly Freeze[];
   readonly starved: readonly Starved[];
 }
@@ -260,7 +275,7 @@ type SharingRule = 'permits' | 'shared' | 'together' | 'superseded' | 'frozen';
 
 /** A promise that a history contradicts. `linear`: no order of the requests explains the replies. */
 export interface Violation {
-  readonly invariant: Invariant | SharingRule | 'linear' | 'recovery';
+  readonly invariant: Invariant | SharingRule | 'linear' | 'recovery' | 'crash';
   readonly atMs: number;
   readonly text: string;
 }

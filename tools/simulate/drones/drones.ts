@@ -4,7 +4,7 @@
  */
 import type { Resource } from '../../../libs/keys-core/src/kernel/resource.ts';
 import { LeaseDatabase } from '../database/lease-database.ts';
-import { CALM, Network, STORM } from '../engine/network.ts';
+import { Network } from '../engine/network.ts';
 import { Machine, Process } from '../engine/process.ts';
 import type { World } from '../engine/world.ts';
 import { stepsOver, weighted, type Scenario, type Step } from '../scenario.ts';
@@ -87,28 +87,12 @@ class Stage {
   }
 
   readonly #faults: Readonly<Record<string, Fault>> = {
-    storm: (_drone, _key, ms) => {
-      this.#network.weather = STORM;
-      this.#in(ms / 2, () => (this.#network.weather = CALM));
-    },
-    cut: ({ name }, _key, ms) => {
-      const isOneWay = ms % 3 === 0;
-      this.#network.cut('controller', name);
-      if (!isOneWay) this.#network.cut(name, 'controller');
+    storm: (_drone, _key, ms) => this.#network.storm(ms / 2),
+    cut: ({ name }, _key, ms) =>
       // Longer than a TTL, often enough.
-      this.#in(ms * 1.5, () => {
-        this.#network.heal('controller', name);
-        this.#network.heal(name, 'controller');
-      });
-    },
-    stall: ({ agent }, _key, ms) => {
-      agent?.pause();
-      this.#in(ms, () => agent?.resume());
-    },
-    freezeWarden: ({ warden }, _key, ms) => {
-      warden?.pause();
-      this.#in(ms, () => warden?.resume());
-    },
+      this.#network.cutOff('controller', name, { isOneWay: ms % 3 === 0, forMs: ms * 1.5 }),
+    stall: ({ agent }, _key, ms) => agent?.pauseFor(ms),
+    freezeWarden: ({ warden }, _key, ms) => warden?.pauseFor(ms),
     freeze: (drone, _key, ms) => {
       drone.freeze();
       this.#in(ms, () => drone.thaw());
@@ -128,10 +112,7 @@ class Stage {
     exit: (drone) => drone.exitOne(),
     stop: (_drone, key) => this.#server.revoke(key, 'graceful'),
     force: (_drone, key) => this.#server.revoke(key, 'force'),
-    pauseController: (_drone, _key, ms) => {
-      this.#controller.pause();
-      this.#in(ms / 3, () => this.#controller.resume());
-    },
+    pauseController: (_drone, _key, ms) => this.#controller.pauseFor(ms / 3),
   };
 
   #in(ms: number, happen: () => void): void {

@@ -12,20 +12,27 @@ export interface Weather {
   readonly slowMs: number;
 }
 
-export const CALM: Weather = {
+const CALM: Weather = {
   delayMs: [0.2, 3],
   lostShare: 0,
   twiceShare: 0,
   slowShare: 0,
   slowMs: 0,
 };
-export const STORM: Weather = {
+const STORM: Weather = {
   delayMs: [1, 60],
   lostShare: 0.25,
   twiceShare: 0.15,
   slowShare: 0.3,
   slowMs: 2_500,
 };
+
+/** How a client is cut off from its server. */
+interface Cut {
+  /** Whether what it sends arrives. */
+  readonly isOneWay: boolean;
+  readonly forMs: number;
+}
 
 /** Messages between processes: delayed, lost, repeated and reordered. */
 export class Network {
@@ -37,6 +44,22 @@ export class Network {
   constructor(world: World) {
     this.#world = world;
     this.#random = world.random.fork('network');
+  }
+
+  /** For so long messages are late, lost or repeated. */
+  storm(forMs: number): void {
+    this.weather = STORM;
+    this.#world.in(forMs, undefined, () => (this.weather = CALM));
+  }
+
+  /** Nothing of the server reaches the client for so long, nor the other way, unless that is cut in one direction. */
+  cutOff(server: string, client: string, { isOneWay, forMs }: Cut): void {
+    this.cut(server, client);
+    if (!isOneWay) this.cut(client, server);
+    this.#world.in(forMs, undefined, () => {
+      this.heal(server, client);
+      this.heal(client, server);
+    });
   }
 
   /** Whether nothing is broken. */

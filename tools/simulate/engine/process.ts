@@ -76,6 +76,11 @@ export class Process implements Owner {
     }
   }
 
+  pauseFor(ms: number): void {
+    this.pause();
+    this.#world.in(ms, undefined, () => this.resume());
+  }
+
   kill(): void {
     if (!this.isUp) return;
     this.#world.trace(() => `${this.name} is killed`);

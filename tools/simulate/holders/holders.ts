@@ -9,7 +9,7 @@ import {
   type ClockWatch,
 } from '../../../libs/keys-core/src/postgres/clock/clock-watch.ts';
 import { LeaseDatabase } from '../database/lease-database.ts';
-import { Network, CALM, STORM } from '../engine/network.ts';
+import { Network } from '../engine/network.ts';
 import { Machine, Process } from '../engine/process.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';
@@ -98,15 +98,10 @@ class Stage {
   readonly #deeds: Readonly<Record<string, Deed>> = {
     ask: (holder, key, ms) => holder.want(key, ms),
     release: (holder) => holder.release(),
-    storm: (_holder, _key, ms) => {
-      this.#network.weather = STORM;
-      this.#world.in(ms, undefined, () => (this.#network.weather = CALM));
-    },
-    pause: ({ process }, _key, ms) => {
-      process.pause();
-      this.#world.in(ms, undefined, () => process.resume());
-    },
-    cut: ({ process }, _key, ms) => this.#cut(process.name, ms),
+    storm: (_holder, _key, ms) => this.#network.storm(ms),
+    pause: ({ process }, _key, ms) => process.pauseFor(ms),
+    cut: ({ process: { name } }, _key, ms) =>
+      this.#network.cutOff(this.#server.name, name, { isOneWay: ms % 3 === 0, forMs: ms }),
     revoke: (_holder, key) => this.#revoke(key, 'force'),
     block: (_holder, key) => this.#revoke(key, 'graceful'),
     back: (_holder, _key, ms) => this.#step(-ms),
@@ -119,16 +114,6 @@ class Stage {
 
   #revoke(key: Resource, mode: 'graceful' | 'force'): void {
     this.#database.revoke(this.#database.newestId(key) ?? '', mode);
-  }
-
-  #cut(name: string, ms: number): void {
-    const isOneWay = ms % 3 === 0;
-    this.#network.cut(this.#server.name, name);
-    if (!isOneWay) this.#network.cut(name, this.#server.name);
-    this.#world.in(ms, undefined, () => {
-      this.#network.heal(this.#server.name, name);
-      this.#network.heal(name, this.#server.name);
-    });
   }
 
   #step(ms: number): void {

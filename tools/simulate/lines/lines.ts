@@ -5,7 +5,7 @@
 import { LeaseKeeper } from '../../../libs/keys-core/src/holder/lease-keeper.ts';
 import { deadlinesFrom, type Ladder } from '../../../libs/keys-core/src/kernel/ladder.ts';
 import type { ModelMode } from '../../../libs/keys-core/src/testing/model/line-model.ts';
-import { CALM, Network, STORM } from '../engine/network.ts';
+import { Network } from '../engine/network.ts';
 import { Machine, Process } from '../engine/process.ts';
 import type { Random } from '../engine/random.ts';
 import type { World } from '../engine/world.ts';
@@ -90,30 +90,15 @@ class Stage {
     declare: (_caller, _whom, ms) =>
       this.#database.declare('permit', { perKey: 1 + (ms % 2), total: 2 + (ms % 3) }),
     freeze: (_caller, whom, ms) => this.#database.freeze(environment(whom), ms),
-    storm: (_caller, _whom, ms) => {
-      this.#network.weather = STORM;
-      this.#world.in(ms, undefined, () => (this.#network.weather = CALM));
-    },
-    pause: ({ process }, _whom, ms) => {
-      process.pause();
-      this.#world.in(ms, undefined, () => process.resume());
-    },
-    cut: ({ process }, _whom, ms) => this.#cut(process.name, ms),
+    storm: (_caller, _whom, ms) => this.#network.storm(ms),
+    pause: ({ process }, _whom, ms) => process.pauseFor(ms),
+    cut: ({ process: { name } }, _whom, ms) =>
+      this.#network.cutOff(this.#server.name, name, { isOneWay: ms % 3 === 0, forMs: ms }),
     kill: (caller, _whom, ms) => {
       caller.die();
       this.#world.in(ms / 2, undefined, () => caller.process.start());
     },
   };
-
-  #cut(name: string, ms: number): void {
-    const isOneWay = ms % 3 === 0;
-    this.#network.cut(this.#server.name, name);
-    if (!isOneWay) this.#network.cut(name, this.#server.name);
-    this.#world.in(ms, undefined, () => {
-      this.#network.heal(this.#server.name, name);
-      this.#network.heal(name, this.#server.name);
-    });
-  }
 }
 
 function environment(whom: number) {

@@ -17,7 +17,7 @@ afterAll(() => cli.close());
 test('tokens show prints the bindings of a token, its own limits, and those of its role', async () => {
   const made = await cli.answer<{ tokenId: string }>(
     ...['tokens', 'create', 'script', '--role', 'client', '--namespace', 'team-a'],
-    ...['--limit', 'waiters=7'],
+    ...['--limits', 'waiters=7'],
   );
 
   const shown = await cli.run('tokens', 'show', made.tokenId);
@@ -94,7 +94,7 @@ test('a context goes to its controllers with its token, and a refused token name
 
 test('tokens create names the limits that exist when one is unknown', async () => {
   const { exitCode, stderr } = await cli.run(
-    ...['tokens', 'create', 'script', '--role', 'client', '--limit', 'speed=7'],
+    ...['tokens', 'create', 'script', '--role', 'client', '--limits', 'speed=7'],
   );
 
   expect(exitCode).toBe(2);

@@ -41,7 +41,7 @@ interface TokensCreateOptions {
   readonly drone?: string;
   readonly capacity?: number;
   readonly address: string[];
-  readonly limit?: string;
+  readonly limits?: string;
   readonly expires?: string | undefined;
 }
 
@@ -73,10 +73,10 @@ function addCreate(cli: Cli, parent: Command): void {
       [],
     )
     .option(
-      '--limit <limits>',
+      '--limits <limits>',
       'limits that replace those of its role, such as callsPerSecond=100,waiters=10',
     )
-    .option('--expires <time>', 'when it expires: 30d, or an instant (ISO-8601); by default never')
+    .option('--expires <when>', 'when it expires: 30d, or an instant (ISO-8601); by default never')
     .action(async (name: string, options: TokensCreateOptions) => {
       const expires = await instantOf(cli, options.expires);
       const request = requestOf(name, { ...options, expires });
@@ -100,7 +100,7 @@ async function instantOf(cli: Cli, expires: string | undefined): Promise<string 
 
 function requestOf(
   name: string,
-  { role, namespace, program, drone, capacity, address, limit, expires }: TokensCreateOptions,
+  { role, namespace, program, drone, capacity, address, limits, expires }: TokensCreateOptions,
 ): TokenRequest {
   return {
     name,
@@ -111,14 +111,14 @@ function requestOf(
     namespaces: namespace.length === 0 ? undefined : namespace,
     programs: program.length === 0 ? undefined : program,
     addresses: address.length === 0 ? undefined : address,
-    limits: limit === undefined ? undefined : limitsOf(limit),
+    limits: limits === undefined ? undefined : limitsOf(limits),
   };
 }
 
 function limitsOf(text: string): TokenRequest['limits'] {
   const { limits, problems } = readLimits(text, FAIR_USE_MAX);
   const [problem] = problems;
-  if (problem !== undefined) throw usageFailure(`--limit: ${problem}.`);
+  if (problem !== undefined) throw usageFailure(`--limits: ${problem}.`);
   return limits;
 }
 

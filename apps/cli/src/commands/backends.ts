@@ -23,10 +23,10 @@ import {
 } from '../controller-api.ts';
 import { EXIT_CODES, refusal, usageFailure } from '../failures.ts';
 import {
-  durationOf,
   wholeNumberOf,
   withDatacenter,
   withDatacenters,
+  withDuration,
   withPage,
   withReason,
   type ActOptions,
@@ -200,13 +200,15 @@ const LOGS_HELP = `
 With the name of a key, of its newest backend. What it wrote to its standard error goes to the standard error of this
 command. The drone keeps the newest 3 MiB of each backend, and what ended up to seven days ago.`;
 
+/** Milliseconds. Nothing is kept for longer than a year. */
+const SINCE_RANGE = [1, 365 * 24 * 60 * 60_000] as const;
+
 /** What a backend has written, also after its end. */
 function addLogs(cli: Cli, parent: Command): void {
-  cli
-    .leaf(parent, 'logs <key-or-backend>', 'Print what a backend has written')
+  const command = cli.leaf(parent, 'logs <key-or-backend>', 'Print what a backend has written');
+  withDuration(command, '--since', { about: 'not older than this', range: SINCE_RANGE })
     .option('-f, --follow', 'go on until it has ended')
     .option('--tail <lines>', 'the last lines only', wholeNumberOf('--tail'))
-    .option('--since <time>', 'not older than this: 90s, 10m, 2h', durationOf('--since'))
     .option('--previous', 'of the backend before the newest one of the key')
     .option('-t, --timestamps', 'with time and stream before each line')
     .option('-n, --namespace <namespace>', 'the namespace of the key')

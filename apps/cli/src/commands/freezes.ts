@@ -16,9 +16,9 @@ import type { FreezeInput, FreezeView } from '../controller-api.ts';
 import { usageFailure } from '../failures.ts';
 import {
   appendText,
-  durationOf,
   withDatacenter,
   withDatacenters,
+  withDuration,
   withPage,
   withReason,
   type ActOptions,
@@ -68,17 +68,20 @@ interface AddOptions extends ActOptions {
 
 function addAdd(cli: Cli, parent: Command): void {
   const command = cli.leaf(parent, 'add [environment]', 'Freeze environments');
+  withDuration(command, '--for', {
+    about: 'with --cron: how long each window lasts',
+    range: [LIMITS.freezeMsMin, LIMITS.freezeMsMax],
+  });
   withReason(withDatacenter(command), true)
     .option(
       '-n, --namespace <namespace>',
       'all of this namespace; with an environment, its namespace',
     )
     .option('--action <action>', 'only this action; all by default')
-    .option('--from <time>', 'when it begins; by default now')
-    .option('--until <time>', 'when it ends')
+    .option('--from <instant>', 'when it begins; by default now')
+    .option('--until <instant>', 'when it ends')
     .option('--weekly <window>', 'every week: "Fri 17:00-Mon 08:00"')
     .option('--cron <fields>', 'when each window begins: five fields of cron; with --for')
-    .option('--for <time>', 'with --cron: how long each window lasts', durationOf('--for'))
     .option('--zone <zone>', 'with --weekly and --cron: an IANA time zone; by default UTC')
     .addOption(
       new Option(

@@ -128,6 +128,27 @@ describe('leasehold leases', () => {
     expect(history.stdout).toMatch(/renewal_allowed .*granted|granted .*renewal_allowed/su);
   });
 
+  test('history shows the holder and the comment of each grant, also of those that are over', async () => {
+    const first = await heldLease(cli.api(), ['past'], 'twice');
+    const { leaseId, fencingToken } = first;
+    await cli.run('leases', 'release', leaseId, '--token', fencingToken);
+    await cli.run(
+      'leases',
+      'acquire',
+      'past/twice',
+      '--holder',
+      'worker-2',
+      '--comment',
+      'build 8',
+    );
+
+    const { stdout } = await cli.run('leases', 'history', 'past/twice');
+
+    expect(stdout).toMatch(
+      /granted +worker-2 +build 8 [^]*released +worker-1 +for tests [^]*granted +worker-1 +for tests /u,
+    );
+  });
+
   test('revoke --force frees a lease at once, and says who may still act and until when', async () => {
     await heldLease(cli.api(), ['revoked'], 'a');
 

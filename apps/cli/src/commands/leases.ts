@@ -6,13 +6,11 @@ import type { Cli } from '../cli.ts';
 import type { LeaseListInput, LeaseTreeNode, LeaseView } from '../controller-api.ts';
 import { refusal } from '../failures.ts';
 import {
-  missingText,
   nothingText,
   ownFilter,
   RECENT_ENVIRONMENTS,
   RECENT_GRANTS,
   recentFilter,
-  rowsText,
   withAll,
   withDatacenters,
   withDuration,
@@ -184,13 +182,7 @@ function addTree(cli: Cli, parent: Command): void {
     const { datacenter, internal } = options;
     const own = ownFilter(internal, namespace);
     const tree = await cli.client().leases.tree.query({ namespace, datacenter, ...own });
-    cli.show(tree, () => {
-      const rows =
-        tree.items.length === 0
-          ? 'No leases.'
-          : rowsText(tree.items, TREE_COLUMNS, cli.listing.format);
-      return `${rows}${missingText(tree.unreachable)}`;
-    });
+    cli.showPage(tree, 'No leases.', TREE_COLUMNS);
   });
 }
 

@@ -326,16 +326,18 @@ export function addFind(cli: Cli, program: Command): void {
         datacenter,
       );
       const rows = rowsText(found.items, columns, format);
-      cli.show(found, () => (format === 'name' ? rows : foundText(found, text, rows)));
+      const notes = foundNotes(found);
+      const nothing = `Nothing has ${printable(text)} in its name.`;
+      const shown = `${found.items.length === 0 ? nothing : rows}${notes}`;
+      cli.show(found, () => (format === 'name' ? rows : shown), { notes });
     });
 }
 
-function foundText(found: FoundAnswer, text: string, table: string): string {
-  const { items, isComplete, failed, unreachable } = found;
-  const rows = items.length === 0 ? `Nothing has ${printable(text)} in its name.` : table;
+/** What was not searched. */
+function foundNotes({ isComplete, failed, unreachable }: FoundAnswer): string {
   const notes = [
     ...(isComplete ? [] : ['Names that were there before an upgrade are still being added.']),
     ...(failed.length === 0 ? [] : [`Not searched this time: ${failed.join(', ')}.`]),
   ];
-  return [rows, ...notes].join('\n\n') + missingText(unreachable);
+  return notes.map((note) => `\n\n${note}`).join('') + missingText(unreachable);
 }

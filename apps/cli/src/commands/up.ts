@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config.ts';
 import { findTarget } from '../contexts.ts';
 import type { RunFile } from '../home.ts';
-import { appendText } from '../options.ts';
+import { appendText, wholeNumberOf } from '../options.ts';
 import type { Style } from '../output/text.ts';
 import type { UpOptions } from '../up/up-request.ts';
 
@@ -80,6 +80,11 @@ function withPrograms(command: Command): Command {
     .option('--cwd <folder>', 'where each --program runs (this folder)')
     .option('--env <name=value>', 'a variable of each --program; may be repeated', collect)
     .option('--port-env <name>', 'the variable with the port of each --program, besides PORT')
+    .option(
+      '--warm <n>',
+      'processes of each --program that run before a key is known',
+      wholeNumberOf('--warm'),
+    )
     .option('--forget-program <name>', 'keep a program no longer; may be repeated', collect)
     .option('--drone-config <file>', "a drone's config file, used as it is, in place of programs")
     .option('--watch', 'stop the backends of a program when its script changes')

@@ -252,9 +252,8 @@ export function holderIn({ detail }: Pick<EventView, 'detail'>): {
 }
 
 /**
- * What happened, one event per line. Events after the beginning of a grant do not repeat its holder: it is
- * taken from that beginning, if it is on the same page. Events of leases have no comment at all: that of the
- * `newest` grant is known.
+ * What happened, one event per line. Events after the beginning of a grant do not repeat its holder and its
+ * comment: they are taken from that beginning, if it is on the same page, and of the `newest` grant from that.
  */
 export function historyColumns(
   events: readonly EventView[],

@@ -110,6 +110,10 @@ const MOST_COLUMNS: readonly Column<MostWaited>[] = [
   },
 ];
 
+/** What the warning is based on. */
+const ONE_NAME =
+  'A holder is known by its name and token: pieces of work that share both look like one, and such a pair says nothing.';
+
 function oppositeText({
   opposite,
   oppositeFromAt,
@@ -118,7 +122,7 @@ function oppositeText({
     ? `No leases were taken in opposite orders since ${oppositeFromAt}.`
     : part(
         `Taken in opposite orders since ${oppositeFromAt}: their holders can wait for each other forever.`,
-        opposite.map(pairText).join('\n'),
+        [...opposite.map(pairText), ONE_NAME].join('\n'),
       );
 }
 

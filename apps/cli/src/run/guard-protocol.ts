@@ -13,6 +13,9 @@
  * - When the guard itself is killed, the kernel kills the command (where `setpriv` is installed), and
  *   the command line kills the rest of the session. The command begins only once the command line knows it.
  *
+ * With `isForCommandAlone`, signals that a program may handle go to the command itself, which stops what it has
+ * started; SIGKILL, SIGSTOP and SIGCONT still go to its whole session.
+ *
  * Stopping is final: no later deadline is accepted once SIGTERM was sent. What is left of the session when
  * the command has ended is killed, so that nothing of it runs on when the lease is given back.
  *
@@ -41,6 +44,8 @@ export type GuardOrder =
       /** Added to the environment that the guard has. */
       readonly environment: Readonly<Record<string, string>>;
       readonly deadlines: GuardDeadlines;
+      /** Whether signals are for the command alone, instead of its whole session. */
+      readonly isForCommandAlone: boolean;
     }
   | { readonly type: 'extend'; readonly deadlines: GuardDeadlines }
   | { readonly type: 'signal'; readonly signal: NodeJS.Signals }

@@ -13,7 +13,11 @@ function guarded(): {
   readonly at: (ms: number) => void;
   /** Sets the clock, and the guard does not read it. */
   readonly asleepUntil: (ms: number) => void;
-  readonly start: (softAtMs?: number, hardAtMs?: number) => Promise<void>;
+  readonly start: (
+    softAtMs?: number,
+    hardAtMs?: number,
+    isForCommandAlone?: boolean,
+  ) => Promise<void>;
   readonly ends: (how: CommandEnd) => Promise<void>;
 } {
   const reports: GuardReport[] = [];
@@ -28,7 +32,8 @@ function guarded(): {
       Promise.resolve({
         pid: 7,
         begin: () => begun.push(...reports.map(({ type }) => type)),
-        signal: (signal: NodeJS.Signals) => signals.push(signal),
+        signal: (signal: NodeJS.Signals, to: string) =>
+          signals.push(to === 'session' ? signal : `${signal} to the ${to}`),
         ended: new Promise<CommandEnd>((resolve) => {
           end = resolve;
         }),
@@ -46,12 +51,13 @@ function guarded(): {
     asleepUntil(ms: number) {
       nowMs = ms;
     },
-    async start(softAtMs = 100, hardAtMs = 200) {
+    async start(softAtMs = 100, hardAtMs = 200, isForCommandAlone = false) {
       guard.take({
         type: 'start',
         command: ['job'],
         environment: {},
         deadlines: { softAtMs, hardAtMs },
+        isForCommandAlone,
       });
       await settle();
     },
@@ -75,6 +81,22 @@ describe('Guard', () => {
 
     expect(before).toEqual([]);
     expect(signals).toEqual(['SIGTERM', 'SIGCONT', 'SIGKILL']);
+  });
+
+  test('for a command alone, only what nobody may escape goes to the whole session', async () => {
+    const { guard, start, at, signals } = guarded();
+    await start(100, 200, true);
+
+    for (const signal of ['SIGINT', 'SIGSTOP', 'SIGCONT'] as const) {
+      guard.take({ type: 'signal', signal });
+    }
+    at(100);
+    at(200);
+
+    expect(signals).toEqual([
+      ...['SIGINT to the command', 'SIGSTOP', 'SIGCONT'],
+      ...['SIGTERM to the command', 'SIGCONT', 'SIGKILL'],
+    ]);
   });
 
   test('a renewal moves both deadlines', async () => {

@@ -19,8 +19,8 @@ interface CommandSession {
   readonly pid: number;
   /** Lets the command begin: until then, none of it runs. */
   begin(): void;
-  /** Sends a signal to all of them. Nothing happens when none are left. */
-  signal(signal: NodeJS.Signals): void;
+  /** Sends a signal to all of them, or to the first alone. Nothing happens when it is gone. */
+  signal(signal: NodeJS.Signals, to: 'session' | 'command'): void;
   /** Fulfilled when the command has ended and the rest of its session is gone. */
   readonly ended: Promise<CommandEnd>;
 }
@@ -42,6 +42,7 @@ export class Guard {
   #session: CommandSession | undefined;
   #deadlines: GuardDeadlines = { softAtMs: -Infinity, hardAtMs: -Infinity };
   #stopping: 'soft' | 'hard' | undefined;
+  #isForCommandAlone = false;
   /** Signals that came before there was a command to send them to. */
   readonly #early: NodeJS.Signals[] = [];
 
@@ -61,7 +62,7 @@ export class Guard {
         return;
       case 'signal':
         if (this.#session === undefined) this.#early.push(order.signal);
-        else this.#session.signal(order.signal);
+        else this.#send(this.#session, order.signal);
         return;
       case 'stop':
         this.#stop(order.kind, 'asked');
@@ -91,15 +92,16 @@ export class Guard {
     }
     this.#isStarted = true;
     this.#deadlines = order.deadlines;
+    this.#isForCommandAlone = order.isForCommandAlone;
     try {
       const session = await launch(order.command, order.environment);
       this.#session = session;
       // It is on its way when this returns: nothing begins that the command line could not end without the guard.
       report({ type: 'started', pid: session.pid });
       // Signals and stops that came during the start have not reached it.
-      if (this.#stopping !== undefined) session.signal('SIGKILL');
+      if (this.#stopping !== undefined) this.#send(session, 'SIGKILL');
       session.begin();
-      for (const signal of this.#early.splice(0)) session.signal(signal);
+      for (const signal of this.#early.splice(0)) this.#send(session, signal);
       this.tick();
       const end = await session.ended;
       this.#session = undefined;
@@ -123,15 +125,24 @@ export class Guard {
     if (!this.#isStarted || this.#stopping === 'hard' || this.#stopping === kind) return;
     this.#stopping = kind;
     this.#options.report({ type: 'stopping', kind, cause });
+    if (this.#session === undefined) return;
     if (kind === 'hard') {
-      this.#session?.signal('SIGKILL');
+      this.#send(this.#session, 'SIGKILL');
       return;
     }
-    this.#session?.signal('SIGTERM');
+    this.#send(this.#session, 'SIGTERM');
     // A command that Ctrl-Z has stopped gets the signal only when it continues.
-    this.#session?.signal('SIGCONT');
+    this.#send(this.#session, 'SIGCONT');
+  }
+
+  #send(session: CommandSession, signal: NodeJS.Signals): void {
+    const isForAll = !this.#isForCommandAlone || FOR_ALL.has(signal);
+    session.signal(signal, isForAll ? 'session' : 'command');
   }
 }
+
+/** What nothing of a session may escape. */
+const FOR_ALL: ReadonlySet<NodeJS.Signals> = new Set(['SIGKILL', 'SIGSTOP', 'SIGCONT']);
 
 /** The prefix with which the kernel kills the command when the guard dies; empty if it cannot. */
 type DeathSignal = readonly string[];
@@ -183,8 +194,9 @@ export async function launchCommand(
   return {
     pid,
     begin: () => gate.end('\n'),
-    signal: (signal) => {
-      signalSession(pid, signal);
+    signal: (signal, to) => {
+      if (to === 'session') signalSession(pid, signal);
+      else child.kill(signal);
     },
     ended: endOf(child, pid),
   };

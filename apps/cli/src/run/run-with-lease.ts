@@ -36,6 +36,8 @@ interface RunRequest extends LeaseRequest {
   readonly graceMs: number;
   /** Whether the command gets the token. */
   readonly isTokenPassed: boolean;
+  /** Whether the command alone gets signals, instead of its whole session. */
+  readonly isSignalledAlone: boolean;
 }
 
 /**
@@ -61,11 +63,10 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     await using leasehold = createLeasehold({ url: urls, token, clock });
     let lease: Acquired;
     try {
-      // Over HTTP first, which fails at once when no controller answers.
-      const { scopes, datacenter, environment } = request;
-      const router = environment === undefined ? 'leases' : 'environments';
-      const client = cli.client();
-      await client[router].get.query({ ...scopes[0], datacenter }, { signal: signals.interrupted });
+      // Over HTTP first, which fails at once when no controller answers. Another datacenter is asked for its lease alone.
+      const router = request.environment === undefined ? 'leases' : 'environments';
+      const signal = signals.interrupted;
+      await cli.client()[router].get.query(request.scopes[0], { signal });
       // Starting the guard must not use up time of the lease.
       await guard.ready();
       lease = await acquire(leasehold, request, {
@@ -102,6 +103,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
     end = await runUnderLease({
       ...running,
       command: request.command,
+      isForCommandAlone: request.isSignalledAlone,
       graceMs: request.graceMs,
       environment: {
         ...leaseVariables(lease.grants),
@@ -136,6 +138,7 @@ function isGone(released: string, end: RunEnd): boolean {
 
 interface RunOptions {
   readonly command: readonly string[];
+  readonly isForCommandAlone: boolean;
   /** Added to the environment of the command. */
   readonly environment: Readonly<Record<string, string>>;
   readonly lease: Acquired;
@@ -193,6 +196,7 @@ async function runUnderLease(options: RunOptions): Promise<RunEnd> {
   try {
     const ended = guard.run({
       command,
+      isForCommandAlone: options.isForCommandAlone,
       environment,
       deadlines: sent,
       onStopping: (kind, cause) => {
@@ -374,6 +378,7 @@ interface GuardedCommand {
   /** Added to the environment of the guard. */
   readonly environment: Readonly<Record<string, string>>;
   readonly deadlines: GuardDeadlines;
+  readonly isForCommandAlone: boolean;
   /** Called for each stop, as the guard begins it. */
   readonly onStopping: (kind: 'soft' | 'hard', cause: StopCause) => void;
 }

@@ -4,13 +4,7 @@ import { LIMITS, serviceLadder } from '@leasehold/keys-core';
 import { durationWord } from '@leasehold/service-kit';
 import type { Cli } from '../cli.ts';
 import { CliFailure, EXIT_CODES, RUN_EXIT_CODES, usageFailure } from '../failures.ts';
-import {
-  assertDuration,
-  durationOf,
-  type DurationRange,
-  wholeNumberOf,
-  withDuration,
-} from '../options.ts';
+import { assertDuration, type DurationRange, wholeNumberOf, withDuration } from '../options.ts';
 import { printable } from '../output/text.ts';
 import { findCommand, ownHolder } from '../processes.ts';
 import { parseScope, parseScopes, type Scope, withScope } from '../scope.ts';
@@ -42,6 +36,9 @@ lease is in another --datacenter.
 
 CMD runs in a session of its own. Signals go to the whole session, and what is left of it when CMD ends
 is killed. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. Ctrl-Z stops CMD too, and its lease expires.
+With --single-child signals go to CMD alone: for a program that ends its own children, as Terraform its
+plugins. SIGKILL goes to the whole session in any case. A shell that waits for a program and has no trap ends
+at once, and the program with it: begin it with \`exec\`.
 The standard streams are those of CMD. Only problems are written to the standard error.
 
 Exit codes: that of CMD, or 128 + N if signal N ended it; 125 if it was stopped because its lease was
@@ -99,6 +96,7 @@ async function runCommand(
     heldHint: 'The command was not run.',
     heldExitCode: options.heldExit,
     isTokenPassed: options.passToken === true,
+    isSignalledAlone: options.singleChild === true,
     datacenter: options.datacenter,
     comment: options.comment ?? basename(words[0] ?? ''),
   });
@@ -234,6 +232,7 @@ interface RunCommandOptions {
   readonly grace?: number;
   readonly heldExit: number;
   readonly passToken?: boolean;
+  readonly singleChild?: boolean;
 }
 
 const TTL_MS = 30_000;
@@ -283,20 +282,21 @@ export function sharingModeOf({ shared, permit }: SharingOptions): SharingMode |
 
 /** Adds the options of `run`. */
 function withRunOptions(command: Command): Command {
+  withDuration(command, '--grace', {
+    about:
+      'how long before the lease is lost CMD is sent SIGTERM; a sixth of --ttl, 5s at most, unless given',
+    range: [0, graceMsMax(LIMITS.ttlMsMax)],
+  });
   return withTtlAndWait(command, TTL_MS)
     .option('--holder <name>', 'the holder that others see; by default USER@HOST/PID')
     .option('--comment <text>', 'the purpose that others see; by default the name of CMD')
-    .option(
-      '--grace <time>',
-      'how long before the lease is lost CMD is sent SIGTERM; a sixth of --ttl, 5s at most, unless given',
-      durationOf('--grace'),
-    )
     .option(
       '--held-exit <n>',
       'the exit code if somebody else holds it, to distinguish that from a failure of CMD',
       wholeNumberOf('--held-exit'),
       EXIT_CODES.held,
     )
+    .option('--single-child', 'send signals to CMD alone, not to what it has started')
     .option('--pass-token', 'pass LEASEHOLD_TOKEN to CMD, which does not get it otherwise');
 }
 
@@ -314,10 +314,13 @@ export function checkedGraceMs({ ttl, grace, heldExit }: CheckedOptions): number
       `--held-exit must be from 0 to ${String(EXIT_CODE_MAX)}, not ${String(heldExit)}.`,
     );
   }
-  // At least half of the time in which the lease is renewed is left for renewals.
-  const { renewAfterMs, hardAfterMs } = serviceLadder(ttl);
   const graceMs = grace ?? Math.min(Math.floor(ttl / GRACE_SHARE), GRACE_MS_MAX);
-  const range: DurationRange = [0, Math.floor((hardAfterMs - renewAfterMs) / 2)];
-  assertDuration(`With --ttl ${durationWord(ttl)}, --grace`, graceMs, range);
+  assertDuration(`With --ttl ${durationWord(ttl)}, --grace`, graceMs, [0, graceMsMax(ttl)]);
   return graceMs;
+}
+
+/** At least half of the time in which the lease is renewed is left for renewals. */
+function graceMsMax(ttlMs: number): number {
+  const { renewAfterMs, hardAfterMs } = serviceLadder(ttlMs);
+  return Math.floor((hardAfterMs - renewAfterMs) / 2);
 }

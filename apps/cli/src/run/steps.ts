@@ -101,15 +101,15 @@ function metadataOf(text: string): unknown {
 /** Acquires a lease and leaves it to whom is told its id and its token. */
 async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): Promise<void> {
   const { urls, token } = cli.access();
-  const { scopes, datacenter } = request;
+  const { scopes } = request;
   const signal = cli.context.signal();
   const clock = createBootClock();
   // Closing it waits for the release of what was given up. It does not release what is held.
   await using leasehold = createLeasehold({ url: urls, token, clock });
   let lease: Acquired;
   try {
-    // Over HTTP first, which fails at once when no controller answers.
-    await cli.client().leases.get.query({ ...scopes[0], datacenter }, { signal });
+    // Over HTTP first, which fails at once when no controller answers. Another datacenter is asked for its lease alone.
+    await cli.client().leases.get.query(scopes[0], { signal });
     lease = await acquire(leasehold, request, { signal, nowMs: () => clock.nowMs() });
     // Nobody is told of it any more.
     if (signal.aborted) await lease.release('failed', 'given up');

@@ -45,12 +45,13 @@ export async function runHere(
 }
 
 /** A controller that answers each call with what `next` makes; `asked` has the paths of the calls. */
-export async function controllerThatAnswers(next: () => object) {
+export async function controllerThatAnswers(next: (path: string) => object | null) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
-    asked.push(decodeURIComponent(request.url ?? ''));
+    const path = decodeURIComponent(request.url ?? '');
+    asked.push(path);
     response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ result: { data: next() } }));
+    response.end(JSON.stringify({ result: { data: next(path) } }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -124,6 +124,16 @@ describe('the programs of leasehold up', () => {
     expect(offered(up())).toHaveLength(1);
   });
 
+  test('--warm is kept with its program, and no more than the drone has places for', () => {
+    up({ program: ['mine=sh a.sh'], warm: 2 });
+
+    up();
+    expect(readDrone().programs['mine']).toMatchObject({ warm: 2 });
+    expect(() => prepare({ program: ['mine=sh a.sh'], warm: 101 })).toThrow(
+      /programs\.mine\.warm: must together be at most the capacity, 100/u,
+    );
+  });
+
   test('what no drone accepts is refused, and names the field', () => {
     file({ a: { command: 'sh a.sh', user: 'root' } });
 
@@ -243,6 +253,9 @@ describe('--watch', () => {
     file({ mine: { command: '/bin/true', warm: 1, watch: ['.'] } });
 
     expect(() => prepare()).toThrow(/mine is watched and has `warm`/u);
+    expect(() => prepare({ program: ['mine=sh a.sh'], warm: 1, watch: true })).toThrow(
+      /mine is watched and has `warm`/u,
+    );
   });
 
   test('watches the paths that are given, or those of a program in the file, or its scripts', () => {

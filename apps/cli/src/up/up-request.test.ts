@@ -54,10 +54,11 @@ describe('--program', () => {
       cwd: 'data',
       env: ['MODE=dev', 'URL=a=b', 'EMPTY='],
       portEnv: 'HTTP_PORT',
+      warm: 2,
     });
 
     const env = { PATH: bin, MODE: 'dev', URL: 'a=b', EMPTY: '' };
-    const shared = { cwd: at('data'), portEnv: 'HTTP_PORT' };
+    const shared = { cwd: at('data'), portEnv: 'HTTP_PORT', warm: 2 };
     expect(given).toEqual({
       echo: echo({ ...shared, args: [at('echo.mjs')], env: { ...env, MODE: 'own' } }),
       api: echo({ ...shared, args: [at('src/api.mjs'), '--x=1'], env }),
@@ -80,6 +81,7 @@ describe('--program', () => {
     [{ cwd: 'src' }, /^--cwd is about a program: give --program/u],
     [{ env: ['A=1'] }, /^--env is about a program/u],
     [{ portEnv: 'A' }, /^--port-env is about a program/u],
+    [{ warm: 2 }, /^--warm is about a program/u],
     [{ program: ['a=node'], forgetProgram: ['a'] }, /^--forget-program a: --program gives it/u],
     [{ program: ['a=node'], droneConfig: 'drone.json' }, /used as it is/u],
     [{ config: 'none.json' }, /^--config: .*none\.json does not exist/u],

@@ -168,6 +168,7 @@ export interface UpOptions {
   readonly cwd?: string;
   readonly env?: readonly string[];
   readonly portEnv?: string;
+  readonly warm?: number;
   readonly forgetProgram?: readonly string[];
   readonly droneConfig?: string;
   readonly watch?: boolean;
@@ -310,9 +311,14 @@ function nameOf(file: UpFile | undefined, folder: string): string {
 
 /** The programs of `--program`, with the other options that are about them. */
 function typedPrograms(options: UpOptions): Record<string, LocalProgram> {
-  const { program: texts = [], cwd, env: variables = [], portEnv } = options;
+  const { program: texts = [], cwd, env: variables = [], portEnv, warm } = options;
   if (texts.length === 0) {
-    refuseAlone({ '--cwd': cwd, '--env': variables[0], '--port-env': portEnv });
+    refuseAlone({
+      '--cwd': cwd,
+      '--env': variables[0],
+      '--port-env': portEnv,
+      '--warm': warm?.toString(),
+    });
     return {};
   }
   if (cwd === '') throw usageFailure('--cwd must be a folder, not empty.');
@@ -335,6 +341,7 @@ function typedPrograms(options: UpOptions): Record<string, LocalProgram> {
       env: { ...env, ...split.env },
       ...(cwd === undefined ? {} : { cwd }),
       ...(portEnv === undefined ? {} : { portEnv }),
+      ...(warm === undefined ? {} : { warm }),
     };
   }
   return programs;

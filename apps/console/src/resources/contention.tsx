@@ -128,7 +128,8 @@ function Opposites({ pairs }: { readonly pairs: readonly Opposite[] }): ReactNod
       </strong>
       : their holders can wait for each other forever.{' '}
       <Order held={one} taken={other} side={oneFirst} />{' '}
-      <Order held={other} taken={one} side={otherFirst} />
+      <Order held={other} taken={one} side={otherFirst} /> A holder is known by its name and token:
+      pieces of work that share both look like one, and such a pair says nothing.
     </Notice>
   ));
 }

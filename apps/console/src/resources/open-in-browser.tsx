@@ -49,25 +49,14 @@ export function OpenInBrowser({
       { onSuccess: ({ url }) => clipboard.copy(url) },
     );
   }
+  const look = { size: 'compact-xs', variant: 'default', whyNot } as const;
   return (
     <>
       <Group gap="xs" mt={6}>
-        <GuardedButton
-          size="compact-xs"
-          variant="default"
-          whyNot={whyNot}
-          loading={sign.isPending}
-          onClick={open}
-        >
+        <GuardedButton {...look} loading={sign.isPending} onClick={open}>
           Open
         </GuardedButton>
-        <GuardedButton
-          size="compact-xs"
-          variant="default"
-          whyNot={whyNot}
-          loading={signToCopy.isPending}
-          onClick={copy}
-        >
+        <GuardedButton {...look} loading={signToCopy.isPending} onClick={copy}>
           {clipboard.copied ? 'Copied' : 'Copy URL'}
         </GuardedButton>
       </Group>

@@ -159,6 +159,34 @@ test('a browser with a signed token is led to a backend that it wakes, until its
   ]);
 });
 
+test('a start through a gateway that is refused leaves a trace, as a refused connect does', async () => {
+  const on = await withGateway();
+  const { secret } = await on.token('gateway');
+  const client = (await on.token('client')).secret;
+  const { token } = (await mutate(on, 'gateway.sign', {
+    secret: client,
+    input: { key: KEY, access: { ...ACCESS, mayStart: true }, spawn: { program: 'room' } },
+  })) as Signed;
+  const news = await newsFor(on, secret);
+  const verified = await verifyGatewayToken(token, {
+    keys: await importGatewayKeys(news.keys),
+    nowMs: news.asOf,
+  });
+  if (verified.outcome !== 'valid') throw new Error(verified.reason);
+  const { start } = verified.claims;
+
+  expect(await mutate(on, 'gateway.route', { secret, input: { key: KEY } })).toBe('key.unheld');
+  const answer = await mutate(on, 'gateway.route', { secret, input: { key: KEY, start } });
+
+  expect(answer).toBe('spawn.no_drone');
+  const viewer = await on.client('viewer');
+  const { items } = await waitUntil(async () => {
+    const page = await viewer.refusals.list.query(KEY);
+    return page.items.length > 0 ? page : undefined;
+  });
+  expect(items).toMatchObject([{ ...KEY, code: 'spawn.no_drone', count: 1 }]);
+});
+
 test('a client signs and revokes in its own namespaces, and starts of its own programs, alone', async () => {
   const on = await withGateway();
   const { secret } = await on.token('client', { namespaces: ['team'], programs: ['room'] });

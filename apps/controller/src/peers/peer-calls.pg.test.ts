@@ -101,6 +101,45 @@ describe('a lease of another datacenter', () => {
   });
 });
 
+describe('permits of another datacenter', () => {
+  test('are declared there through this one, and are those of the leases there', async () => {
+    const on = world.of('dc1');
+    const secret = await secretOf('dc1', 'client');
+    const namespace = [randomUUID()];
+    const there = { datacenter: 'dc2' };
+    const declarations = [{ namespace, ttlMs: 30_000, permits: { perKey: 2 } }];
+
+    const declared = await mutate(on, 'leases.declare', {
+      secret,
+      input: { declarations, ...there },
+    });
+    const take = () =>
+      mutate(on, 'leases.acquire', { secret, input: wanted({ namespace, key: 'k', ...there }) });
+    const outcomes = [await take(), await take(), await take()];
+
+    expect(declared).toEqual({ declared: 1 });
+    expect(outcomes).toMatchObject([
+      { outcome: 'granted' },
+      { outcome: 'granted' },
+      { outcome: 'held', pool: { permits: 2 } },
+    ]);
+    const of = { secret, input: { namespace } };
+    expect(await query(on, 'leases.declared', of)).toMatchObject({ items: [] });
+  });
+
+  test('of a limited token are limited there', async () => {
+    const declarations = [{ namespace: ['other'], ttlMs: 30_000, permits: { perKey: 2 } }];
+
+    expect(
+      await asPeer('peer.carryOut', {
+        procedure: 'leases.declare',
+        input: { declarations },
+        caller: caller({ role: 'client', namespaces: ['team'] }),
+      }),
+    ).toBe('auth.forbidden');
+  });
+});
+
 describe('several leases of another datacenter', () => {
   test('are acquired together through this one, or none of them is', async () => {
     const on = world.of('dc1');

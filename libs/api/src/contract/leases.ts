@@ -183,6 +183,7 @@ export const declareInputSchema = z.strictObject({
       }),
     )
     .max(LIMITS.acquiresPerCallMax),
+  ...placedFields,
 });
 
 export const declaredInputSchema = z

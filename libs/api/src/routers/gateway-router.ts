@@ -24,7 +24,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { bytesOfGrant, writing } from './recording.ts';
+import { bytesOfGrant, refusing, writing } from './recording.ts';
 
 export const gatewayRouter = router({
   sign: clientProcedure.input(bounded(gatewaySignInputSchema)).mutation(({ ctx, input }) => {
@@ -71,23 +71,20 @@ export const gatewayRouter = router({
       return { kid };
     }),
 
-  route: gatewayProcedure
-    .input(bounded(gatewayRouteInputSchema))
-    .mutation(async ({ ctx, input }) => {
-      const { services, caller, signal, use } = ctx;
-      const stopWaiting = use?.startWaiting();
-      try {
-        const { route } = await writing(
-          input.start === undefined ? undefined : use,
-          bytesOfGrant(input.key),
-          () => services.gateway.route(input, caller, signal),
-          ({ spawned }) => spawned,
-        );
-        return route;
-      } finally {
-        stopWaiting?.();
-      }
-    }),
+  route: gatewayProcedure.input(bounded(gatewayRouteInputSchema)).mutation(({ ctx, input }) => {
+    if (input.start === undefined) return routed(ctx, input);
+    const { namespace = '', name = '' } = input.key;
+    // Who may start it and is refused has tried to connect.
+    return refusing(
+      () => ({
+        ctx,
+        resource: { face: 'key', namespace, name },
+        idempotencyKey: undefined,
+        refuse: (error) => Promise.reject(error),
+      }),
+      () => routed(ctx, input),
+    );
+  }),
 
   handOver: gatewayProcedure
     .input(bounded(gatewayHandOverInputSchema))
@@ -106,6 +103,23 @@ export const gatewayRouter = router({
     })),
   ),
 });
+
+/** Where a key is, which is started if the caller may do that. */
+async function routed(ctx: CalledContext, input: z.output<typeof gatewayRouteInputSchema>) {
+  const { services, caller, signal, use } = ctx;
+  const stopWaiting = use?.startWaiting();
+  try {
+    const { route } = await writing(
+      input.start === undefined ? undefined : use,
+      bytesOfGrant(input.key),
+      () => services.gateway.route(input, caller, signal),
+      ({ spawned }) => spawned,
+    );
+    return route;
+  } finally {
+    stopWaiting?.();
+  }
+}
 
 /**
  * Revokes in all other datacenters too: a token that was handed over is one of theirs. @returns those that did not

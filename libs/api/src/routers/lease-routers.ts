@@ -149,12 +149,13 @@ const holding = {
     ),
   ),
 
-  declare: clientProcedure.input(bounded(declareInputSchema)).mutation(async ({ ctx, input }) => {
+  declare: clientProcedure.input(bounded(declareInputSchema)).mutation(({ ctx, input }) => {
     ctx.use?.countItems(input.declarations.length);
     for (const { namespace } of input.declarations) assertMayHold(ctx.access, namespace);
-    const { declarations } = input;
-    const ownMax = ctx.use?.limits.declarations;
-    return ctx.services.leases.declare({ declarations, ownMax }, ctx.caller);
+    return at(ctx, input, ({ declarations }) => {
+      const ownMax = ctx.use?.limits.declarations;
+      return ctx.services.leases.declare({ declarations, ownMax }, ctx.caller);
+    });
   }),
 };
 

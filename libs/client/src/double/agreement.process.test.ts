@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest';
-import type { Lease, LeaseDefinition, Leasehold } from '../index.ts';
+import type { Lease, LeaseDefinition, Leasehold, LeaseholdCallError } from '../index.ts';
 import { useController } from '../testing/controller-fixture.ts';
 import { leaseholdErrorOf } from '../transport/errors.ts';
 import { createTestLeasehold } from './index.ts';
@@ -174,6 +174,19 @@ const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
       vetoed,
       recorded,
     };
+  },
+  async 'an environment that its holder wants to share'(world) {
+    const refusals: unknown[] = [];
+    for (const transport of ['ws', 'http'] as const) {
+      const client = world.client('one', transport);
+      await using attempt = await client.environments.tryAcquire('shared', { action: 'deploy' });
+      if (attempt.outcome !== 'granted') throw new Error('it is free');
+      const { lease } = attempt;
+      const refusal = await lease.downgrade().catch((error: unknown) => error);
+      const { code, message, details } = refusal as LeaseholdCallError;
+      refusals.push({ code, message, details, isHeld: lease.isHeld });
+    }
+    return refusals;
   },
   async 'what is refused'(world) {
     const one = world.client('one');

@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { LeaseHeldError, LeaseLost, LeaseRevoking, LeaseWaitTimeoutError } from '../index.ts';
 import { createTestLeasehold, type TestLeasehold } from './index.ts';
@@ -191,5 +192,39 @@ describe('what goes wrong', () => {
     const { one } = setUp();
 
     expect(() => one.keys).toThrow('`keys` needs a controller');
+  });
+
+  test('an environment is not shared, which names the field and what is allowed', async () => {
+    const { one } = setUp();
+    const attempt = await one.environments.tryAcquire('prod', { action: 'deploy' });
+    if (attempt.outcome !== 'granted') throw new Error('it is free');
+
+    await expect(attempt.lease.downgrade()).rejects.toMatchObject({
+      code: 'request.invalid',
+      message: expect.stringMatching(/^mode must be exclusive: an environment has one/u) as string,
+      details: { field: 'mode' },
+    });
+  });
+
+  test('everything that a test is given can be printed, copied and compared', async () => {
+    const { test, one, other, jobs, othersJobs } = setUp();
+    const lease = await jobs.acquire('nightly');
+    const attempt = await othersJobs.tryAcquire('nightly');
+    const refusal = await othersJobs
+      .acquire('nightly', { waitMs: 0 })
+      .catch((error: unknown) => error);
+    await test.revoke(lease);
+    const { reason: lost } = lease.signal as { reason: unknown };
+
+    for (const value of [test, one, jobs, lease, attempt, refusal, lost]) {
+      const given = value as object;
+      expect(() => {
+        inspect(given, { getters: true, showHidden: false, depth: 9 });
+        JSON.stringify(given);
+        return { ...given };
+      }).not.toThrow();
+    }
+    expect({ ...one, keys: 'replaced' }.keys).toBe('replaced');
+    expect(other).not.toBe(one);
   });
 });

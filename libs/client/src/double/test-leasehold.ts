@@ -8,14 +8,15 @@ import type {
 import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { Background } from '../lease/calls.ts';
 import { createFaces, type Faces } from '../lease/lease-faces.ts';
-import type {
-  AcquireRequest,
-  LeaseWire,
-  ReleaseRequest,
-  UpdateRequest,
+import {
+  heldAlone,
+  type AcquireRequest,
+  type LeaseWire,
+  type ReleaseRequest,
+  type UpdateRequest,
 } from '../lease/lease-wire.ts';
 import type { LeaseScope } from '../lease/lease.ts';
-import { leasesOf, type Leasehold } from '../leasehold-parts.ts';
+import { leasesOf, type Leasehold, type LeasesOfClient } from '../leasehold-parts.ts';
 import type { Machine } from '../machine.ts';
 import type { Ending } from '../signals.ts';
 import { UnreachableError } from '../transport/errors.ts';
@@ -195,7 +196,7 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     holder,
     faces,
     onDefine: () => undefined,
-    whenDeclared: () => Promise.resolve(),
+    whenDeclared: (_definitions, intent) => Promise.resolve(intent),
     observed: (scope, { onState }) =>
       registry.observe(scope, (state) => {
         if (!link.isCut()) onState(state);
@@ -203,27 +204,7 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     closing: background.closing,
     close: () => faces.close(),
   });
-  const leasehold: Leasehold = {
-    ...leases,
-    get acquireAll() {
-      return notHere('acquireAll');
-    },
-    get api() {
-      return notHere('api');
-    },
-    get keys() {
-      return notHere('keys');
-    },
-    get reservations() {
-      return notHere('reservations');
-    },
-    get backends() {
-      return notHere('backends');
-    },
-    get gateway() {
-      return notHere('gateway');
-    },
-  };
+  const leasehold = withoutController(leases);
   return { leasehold, link, faces };
 }
 
@@ -325,7 +306,7 @@ class TestWire implements LeaseWire {
   }
 
   downgrade(): Promise<UpdateOutcome> {
-    return Promise.reject(oneAtATime());
+    return Promise.reject(this.#face === 'environment' ? heldAlone() : oneAtATime());
   }
 
   unreachableSince(momentMs: number): UnreachableError | undefined {
@@ -399,9 +380,18 @@ export async function settled(): Promise<void> {
   }
 }
 
-/** A part of the client that needs a controller: each use of it throws. */
-function notHere(name: string): never {
-  throw new Error(
-    `\`${name}\` needs a controller, and a test Leasehold has none: replace it in your test, or use a real one.`,
-  );
+/** What a client has besides, which needs a controller. */
+const NOT_HERE = ['acquireAll', 'api', 'keys', 'reservations', 'backends', 'gateway'] as const;
+
+/** A client each of whose other parts throws when it is used, and not when the client is printed or copied. */
+function withoutController(leases: LeasesOfClient): Leasehold {
+  const parts = NOT_HERE.map((name) => {
+    const get = (): never => {
+      throw new Error(
+        `\`${name}\` needs a controller, and a test Leasehold has none: replace it in your test, or use a real one.`,
+      );
+    };
+    return [name, { get, configurable: true, enumerable: false }] as const;
+  });
+  return Object.defineProperties(leases, Object.fromEntries(parts)) as Leasehold;
 }

@@ -58,7 +58,10 @@ function setUpTogether() {
   const set = setUpLeases();
   const wire = togetherOver(set.wire);
   set.wire.isWaitedFor = true;
-  return { ...set, together: wire, acquireAll: createAcquireAll(set.taker, wire, 'mover') };
+  const acquireAll = createAcquireAll(set.taker, wire, 'mover', (_scopes, intent) =>
+    Promise.resolve(intent),
+  );
+  return { ...set, together: wire, acquireAll };
 }
 
 describe('several leases that were waited for', () => {

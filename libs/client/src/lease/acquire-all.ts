@@ -52,6 +52,7 @@ export function createAcquireAll(
   { deps }: LeaseTaker,
   wire: LeaseWire & TogetherWire,
   holder: string,
+  declared: (scopes: readonly LeaseName[], intent: AcquireIntent) => Promise<AcquireIntent>,
 ): AcquireAll {
   return async (names, wanted = {}) => {
     assertAcquireAll(names, wanted);
@@ -63,7 +64,7 @@ export function createAcquireAll(
     }));
     const [scope] = scopes;
     invariant(scope !== undefined, 'the list was checked');
-    const intent: AcquireIntent = {
+    const intent = await declared(names, {
       scope,
       ttlMs: wanted.ttlMs ?? TTL_MS,
       holder: wanted.holder ?? holder,
@@ -74,7 +75,7 @@ export function createAcquireAll(
       signal: wanted.signal,
       waitMs: wanted.waitMs ?? WAIT_MS,
       renews: true,
-    };
+    });
     return new Taking(deps, wire, { intent, scopes }).carryOut();
   };
 }

@@ -11,15 +11,16 @@ import type { Machine } from '../machine.ts';
 import { linkSignals, onAbort, type Ending, type LinkedSignal } from '../signals.ts';
 import {
   callErrorOf,
+  DatacenterUnreachableError,
   LeaseholdCallError,
   OutcomeUnknownError,
   type UnreachableError,
 } from '../transport/errors.ts';
 import {
   callWithin,
-  isPassing,
   mayPassInTime,
   pauseBeforeRetry,
+  triedForMs,
   Tries,
   untilAnswered,
   type Background,
@@ -173,7 +174,8 @@ export class LeaseTaker {
     try {
       const endsAtMs = clock.nowMs() + intent.waitMs;
       let acquired = await this.#askTogether(intent, signal);
-      if (acquired.answer.outcome === 'held' && endsAtMs > clock.nowMs()) {
+      const isHeld = acquired?.answer.outcome === 'held' && endsAtMs > clock.nowMs();
+      if (acquired === undefined || isHeld) {
         acquired = await waitInLine(this.deps, () => requestOf(this.#machine, intent), {
           supersede: intent.supersede,
           onWaiting: intent.onWaiting,
@@ -197,7 +199,11 @@ export class LeaseTaker {
       : linkSignals([signal, outer?.signal, closing]);
   }
 
-  async #askTogether(intent: AcquireIntent, signal: AbortSignal | undefined): Promise<Acquired> {
+  /** Undefined while its datacenter cannot be reached, for a caller that may wait until it can. */
+  async #askTogether(
+    intent: AcquireIntent,
+    signal: AbortSignal | undefined,
+  ): Promise<Acquired | undefined> {
     const { wire, background } = this.deps;
     const sentAtMs = this.#machine.clock.nowMs();
     const request = requestOf(this.#machine, intent);
@@ -212,7 +218,12 @@ export class LeaseTaker {
       return { answer, sentAtMs };
     } catch (error) {
       const failed = { error: one.aborted ? one.reason : callErrorOf(error), sentAtMs };
-      return await acquireGrant(this.deps, request, { waitMs: 0, signal, failed });
+      return await acquireGrant(this.deps, request, { waitMs: 0, signal, failed }).catch(
+        (again: unknown) => {
+          if (intent.waitMs > 0 && again instanceof DatacenterUnreachableError) return undefined;
+          throw again;
+        },
+      );
     } finally {
       this.#togetherCount -= 1;
       this.#tries.end(one);
@@ -503,8 +514,8 @@ class Attempt {
   ): Promise<void> {
     const { machine, answerMs, isHopeless } = this.#deps;
     const tookMs = machine.clock.nowMs() - this.#beganAtMs;
-    const isOver = tookMs >= this.#waitMs + answerMs;
-    if (signal?.aborted === true || !isPassing(error) || isOver) throw error;
+    const isOver = tookMs >= triedForMs(error, { waitMs: this.#waitMs, answerMs });
+    if (signal?.aborted === true || isOver) throw error;
     if (isHopeless?.(this.#beganAtMs) === true) throw error;
     await pauseBeforeRetry(machine, failureCount, signal);
   }
@@ -517,13 +528,14 @@ class Attempt {
       untilMs: deadlines.loseAtMs,
       tryMs: CONFIRM_TRY_MS,
       signal: signal ?? background.signal,
+      mayPass: mayPassInTime,
     };
     let sentAtMs = 0;
     const result = await untilAnswered(machine, bounds, async (ending) => {
       sentAtMs = machine.clock.nowMs();
       return outsideOfWork(() => this.#renewOnce(answer.lease, ending));
     }).catch((error: unknown) => {
-      if (!isPassing(error)) throw error;
+      if (!mayPassInTime(error)) throw error;
       // The renewal may have arrived: then the grant has its whole TTL, and nobody wants it any more.
       this.giveUp();
       throw new LeaseholdCallError('lease.wait_cancelled', { cause: error });

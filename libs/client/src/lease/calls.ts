@@ -34,11 +34,23 @@ export function isPassing(error: unknown): boolean {
 }
 
 /**
- * Whether to send again a call that must arrive in the end, such as a release. Other calls fail at
- * once if the datacenter is unreachable, because it may stay so for long.
+ * Whether to send again a call that must arrive in the end, such as a release. Other calls of those who do not wait
+ * in line fail at once if the datacenter is unreachable, because it may stay so for long.
  */
 export function mayPassInTime(error: unknown): boolean {
   return isPassing(error) || error instanceof DatacenterUnreachableError;
+}
+
+/**
+ * For how long after its begin an acquire is tried again after such a failure; 0 for one that will not pass. A
+ * datacenter may stay unreachable for long: who does not wait in line is told at once. Milliseconds.
+ */
+export function triedForMs(
+  error: unknown,
+  { waitMs, answerMs }: { readonly waitMs: number; readonly answerMs: number },
+): number {
+  if (error instanceof DatacenterUnreachableError) return waitMs;
+  return isPassing(error) ? waitMs + answerMs : 0;
 }
 
 /** Whether a call failed in a way that may pass, and has surely changed nothing. */

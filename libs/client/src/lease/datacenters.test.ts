@@ -48,7 +48,61 @@ describe('leases in other datacenters', () => {
     expect(wire.holderOf('k')).toBeUndefined();
   });
 
-  test('are refused at once while their datacenter is out of reach', async () => {
+  test('are waited for while their datacenter is out of reach, for as long as the wait lasts', async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.weather = 'out_of_reach';
+    const definition = define();
+    // The second is asked for beside the first.
+    const waits = ['a', 'b'].map((key) =>
+      definition.acquire(key, { datacenter: 'dc2', waitMs: 3_600_000 }),
+    );
+    await clock.advance(60_000);
+    wire.weather = 'fine';
+    await clock.advance(3_000);
+    const [one, two] = await Promise.all(waits);
+
+    expect([one?.isHeld, two?.isHeld]).toEqual([true, true]);
+    expect(wire.grantsCount).toBe(2);
+    const first = wire.acquires.filter(({ key }) => key === 'a');
+    expect(new Set(first.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+  });
+
+  test('are refused with that when the wait is over, also for one that is asked for beside others', async () => {
+    const { clock, wire, define, background } = setUpLeases();
+    wire.weather = 'out_of_reach';
+    const definition = define();
+    const refused = Promise.all(
+      ['a', 'b'].map((key) =>
+        expect(
+          definition.acquire(key, { datacenter: 'dc2', waitMs: 30_000 }),
+        ).rejects.toBeInstanceOf(DatacenterUnreachableError),
+      ),
+    );
+    await clock.advance(33_000);
+
+    await refused;
+    wire.weather = 'fine';
+    await clock.advance(3_000);
+    await background.idle();
+    expect([wire.holderOf('a'), clock.waitingCount]).toEqual([undefined, 0]);
+  });
+
+  test('whose grant cannot be confirmed because their datacenter is out of reach are waited for anew', async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.isWaitedFor = true;
+    wire.beforeHeartbeat = () => {
+      wire.weather = 'out_of_reach';
+    };
+    const acquired = define().acquire('k', { datacenter: 'dc2', waitMs: 3_600_000 });
+    await clock.advance(30_000);
+    wire.beforeHeartbeat = () => undefined;
+    wire.weather = 'fine';
+    await clock.advance(5_000);
+
+    expect((await acquired).isHeld).toBe(true);
+  });
+
+  test('are refused at once while their datacenter is out of reach, without a wait', async () => {
     const { clock, wire, define } = setUpLeases();
     wire.weather = 'out_of_reach';
     const beganAtMs = clock.nowMs();

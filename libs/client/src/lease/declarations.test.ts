@@ -1,29 +1,208 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { settled } from '../double/test-leasehold.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
+import {
+  DatacenterUnreachableError,
+  LeaseholdCallError,
+  OutcomeUnknownError,
+  UnreachableError,
+} from '../transport/errors.ts';
+import { createAcquireAll } from './acquire-all.ts';
+import { createLeaseDefinition, type LeaseDefinition } from './lease-definition.ts';
 import { Declarations } from './lease-faces.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
+const ANSWER_MS = 10_000;
 
-test('a number of permits is declared once, and again before it is used a day later', async () => {
-  const { clock, background, define } = setUpLeases();
-  let sentCount = 0;
-  const mutate = (): Promise<{ declared: number }> => {
-    sentCount += 1;
-    return Promise.resolve({ declared: 1 });
-  };
-  const machine = { clock, uuid: () => 'id', random: () => 0.5 };
+/** A controller that answers declarations as a test wants, and a client of it. */
+function setUpDeclarations(options: { unreachable?: UnreachableError } = {}) {
+  const set = setUpLeases();
+  const { clock, background, taker } = set;
+  const sent: (string | undefined)[] = [];
+  let answer = (): Promise<{ declared: number }> => Promise.resolve({ declared: 1 });
   const declarations = new Declarations({
-    api: { leases: { declare: { mutate } } },
-    machine,
+    api: {
+      leases: {
+        declare: {
+          mutate({ datacenter }) {
+            sent.push(datacenter);
+            return answer();
+          },
+        },
+      },
+    },
+    machine: { clock, uuid: () => 'id', random: () => 0.5 },
     background,
+    answerMs: ANSWER_MS,
+    reachability: {
+      isHopeless: () => false,
+      explain: (call) =>
+        call().catch((error: unknown) => {
+          const isUnknown = error instanceof OutcomeUnknownError;
+          throw (isUnknown ? options.unreachable : undefined) ?? error;
+        }),
+    },
   });
-  const definition = define({ permits: 2 });
-  const sentAfter = async (ms: number): Promise<number> => {
-    clock.jump(ms);
-    await declarations.whenDeclared(definition);
-    return sentCount;
+  const definition: LeaseDefinition = createLeaseDefinition(
+    taker,
+    'me',
+    { namespace: ['user', 'update'], permits: 2, waitMs: 0 },
+    // The leases of the wire have one holder at a time.
+    async (definitions, intent) => ({
+      ...(await declarations.whenDeclared(definitions, intent)),
+      mode: undefined,
+    }),
+  );
+  return {
+    ...set,
+    declarations,
+    definition,
+    sent,
+    answerWith: (next: () => Promise<{ declared: number }>): void => {
+      answer = next;
+    },
+    failWith: (error: Error): void => {
+      answer = () => Promise.reject(error);
+    },
   };
+}
 
-  expect([await sentAfter(0), await sentAfter(DAY_MS / 2)]).toEqual([1, 1]);
-  expect([await sentAfter(DAY_MS / 2), await sentAfter(1)]).toEqual([2, 2]);
+describe('a number of permits', () => {
+  test('is declared once, and again before it is used a day later', async () => {
+    const { clock, definition, sent } = setUpDeclarations();
+    const sentAfter = async (ms: number): Promise<number> => {
+      clock.jump(ms);
+      await (await definition.acquire('k')).release();
+      return sent.length;
+    };
+
+    expect([await sentAfter(0), await sentAfter(DAY_MS / 2)]).toEqual([1, 1]);
+    expect([await sentAfter(DAY_MS / 2), await sentAfter(1)]).toEqual([2, 2]);
+  });
+
+  test('is declared again while the time of its acquire lasts, also where that is not to wait', async () => {
+    const { clock, definition, sent, answerWith, failWith } = setUpDeclarations();
+    failWith(new LeaseholdCallError('controller.stopping'));
+    const acquired = definition.acquire('k');
+    const tried = definition.tryAcquire('other');
+    await clock.advance(ANSWER_MS - 2_000);
+    expect(sent.length).toBeGreaterThan(2);
+    answerWith(() => Promise.resolve({ declared: 1 }));
+    await clock.advance(2_000);
+
+    expect((await acquired).isHeld).toBe(true);
+    expect((await tried).outcome).toBe('granted');
+  });
+
+  test('that cannot be declared in time fails the acquire as a controller without an answer does', async () => {
+    const unreachable = new UnreachableError();
+    const { clock, definition, answerWith } = setUpDeclarations({ unreachable });
+    answerWith(() => new Promise(() => undefined));
+    const refused = expect(definition.acquire('k', { waitMs: 20_000 })).rejects.toBe(unreachable);
+
+    await clock.advance(20_000 + ANSWER_MS + 10_000);
+
+    await refused;
+  });
+
+  test('that another service has declared otherwise fails the acquire at once', async () => {
+    const { definition, sent, failWith } = setUpDeclarations();
+    failWith(new LeaseholdCallError('lease.permits_differ'));
+
+    const refused = definition.acquire('k', { waitMs: 60_000 });
+
+    await expect(refused).rejects.toMatchObject({ code: 'lease.permits_differ' });
+    expect(sent).toHaveLength(1);
+  });
+
+  test('counts into the time in line', async () => {
+    const { clock, declarations, definition, taker, answerWith, failWith } = setUpDeclarations();
+    const waits: number[] = [];
+    const acquire = taker.acquire.bind(taker);
+    taker.acquire = (intent) => {
+      waits.push(intent.waitMs);
+      return acquire(intent);
+    };
+    failWith(new OutcomeUnknownError());
+    const first = definition.acquire('k', { waitMs: 30_000 });
+    await clock.advance(10_000);
+    answerWith(() => Promise.resolve({ declared: 1 }));
+    await clock.advance(5_000);
+    await (await first).release();
+    declarations.sendAll();
+    failWith(new OutcomeUnknownError());
+    declarations.sendAll();
+    const second = definition.acquire('k', { waitMs: 3_000 });
+    await clock.advance(5_000);
+    answerWith(() => Promise.resolve({ declared: 1 }));
+    await clock.advance(5_000);
+    await second;
+
+    expect(waits[0]).toBeGreaterThan(15_000);
+    expect(waits[0]).toBeLessThan(20_000);
+    // One that may wait never becomes another request.
+    expect(waits[1]).toBe(1);
+  });
+
+  test('is waited for no longer than the signal of the acquire lets it', async () => {
+    const { definition, answerWith } = setUpDeclarations();
+    answerWith(() => new Promise(() => undefined));
+    const giveUp = new AbortController();
+    const refused = definition.acquire('k', { waitMs: 60_000, signal: giveUp.signal });
+    await settled();
+    giveUp.abort(new Error('enough'));
+
+    await expect(refused).rejects.toThrow('enough');
+  });
+
+  test('is declared in the datacenter of the acquire, in each once', async () => {
+    const { definition, sent } = setUpDeclarations();
+    for (const datacenter of ['dc2', 'dc2', undefined, 'dc3']) {
+      await (await definition.acquire('k', { datacenter })).release();
+    }
+
+    expect(sent).toEqual(['dc2', undefined, 'dc3']);
+  });
+
+  test('is asked for until the time in line is over while the datacenter cannot be reached', async () => {
+    const { clock, definition, sent, failWith } = setUpDeclarations();
+    failWith(new DatacenterUnreachableError());
+    const waiting = expect(
+      definition.acquire('k', { datacenter: 'dc2', waitMs: 60_000 }),
+    ).rejects.toBeInstanceOf(DatacenterUnreachableError);
+    await expect(definition.acquire('k', { datacenter: 'dc2' })).rejects.toBeInstanceOf(
+      DatacenterUnreachableError,
+    );
+    await clock.advance(50_000);
+    const before = sent.length;
+    await clock.advance(15_000);
+
+    await waiting;
+    expect(before).toBeGreaterThan(20);
+  });
+
+  test('is known before several leases are acquired together', async () => {
+    const { declarations, definition, taker, wire, answerWith } = setUpDeclarations();
+    let isDeclared = false;
+    answerWith(async () => {
+      await settled();
+      isDeclared = true;
+      return { declared: 1 };
+    });
+    declarations.add(definition);
+    const together = Object.assign(wire, {
+      acquireAll: () => Promise.reject(new Error(isDeclared ? 'declared' : 'not declared')),
+    });
+    const acquireAll = createAcquireAll(taker, together, 'me', (scopes, intent) =>
+      declarations.whenDeclared(declarations.withPermitsOf(scopes), intent),
+    );
+
+    const refused = acquireAll([
+      { namespace: ['other'], key: 'k' },
+      { namespace: ['user', 'update'], key: 'k' },
+    ]);
+
+    await expect(refused).rejects.toThrow('declared');
+    await expect(refused).rejects.not.toThrow('not declared');
+  });
 });

@@ -48,7 +48,8 @@ export interface TryAcquireOptions {
   /**
    * The datacenter of the lease; by default the controller's. Callers that must exclude each other must
    * name the same one, because the same scope in two datacenters is two leases. The controller forwards
-   * the calls. They fail with `reservation.datacenter_unreachable` while it cannot reach the datacenter.
+   * the calls. While it cannot reach the datacenter, callers that wait ask again until their `waitMs` is over; then,
+   * and without a wait at once, they fail with `reservation.datacenter_unreachable`.
    */
   readonly datacenter?: string | undefined;
 }
@@ -88,12 +89,18 @@ const TTL_MS = 30_000;
 const WAIT_MS = 5_000;
 const NO_OPTIONS: AcquireOptions = {};
 
+/** Fulfilled once their numbers of permits are declared, with what is then left to do: see `Declarations`. */
+export type WhenDeclared = (
+  definitions: readonly LeaseDefinition[],
+  intent: AcquireIntent,
+) => Promise<AcquireIntent>;
+
 /** @throws {LeaseholdCallError} `request.invalid` if the namespace or an option is not valid. */
 export function createLeaseDefinition(
   taker: LeaseTaker,
   holder: string,
   { namespace, ...options }: { readonly namespace: readonly string[] } & LeaseDefinitionOptions,
-  whenDeclared: (definition: LeaseDefinition) => Promise<void>,
+  whenDeclared: WhenDeclared,
 ): LeaseDefinition {
   assertDefinition(namespace, options);
   const { ttlMs = TTL_MS, waitMs = WAIT_MS, description } = options;
@@ -122,7 +129,7 @@ export function createLeaseDefinition(
     try {
       const intent = intentFor(key, wanted, wanted.waitMs ?? waitMs);
       if (permits === undefined) return taker.acquire(intent);
-      return whenDeclared(definition).then(() => taker.acquire(intent));
+      return whenDeclared([definition], intent).then((declared) => taker.acquire(declared));
     } catch (error) {
       return Promise.reject(reasonOf(error));
     }
@@ -137,8 +144,8 @@ export function createLeaseDefinition(
     acquire,
     async tryAcquire(key, wanted = NO_OPTIONS) {
       const intent = intentFor(key, wanted, 0);
-      if (permits !== undefined) await whenDeclared(definition);
-      return taker.tryAcquire(intent);
+      if (permits === undefined) return taker.tryAcquire(intent);
+      return taker.tryAcquire(await whenDeclared([definition], intent));
     },
     async run(key, work, wanted) {
       assertWork(work);

@@ -1,14 +1,21 @@
 /** Puts together what the leases and environments of one client have in common. */
 import { setImmediate } from 'node:timers/promises';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
-import { outsideOfWork } from '../context/work-context.ts';
+import { currentContext, outsideOfWork } from '../context/work-context.ts';
 import { type Machine, pause } from '../machine.ts';
+import { linkSignals } from '../signals.ts';
 import type { ControllerApi } from '../transport/controller-client.ts';
 import { callErrorOf, LeaseholdCallError } from '../transport/errors.ts';
 import type { Reachability } from '../transport/links.ts';
 import { createAcquireAll } from './acquire-all.ts';
-import { LeaseTaker } from './acquire.ts';
-import { type Background, callWithin, pauseBeforeRetry } from './calls.ts';
+import { type AcquireIntent, LeaseTaker } from './acquire.ts';
+import {
+  type Background,
+  callWithin,
+  pauseBeforeRetry,
+  triedForMs,
+  untilAnswered,
+} from './calls.ts';
 import { Holdings } from './holdings.ts';
 import type { LeaseDefinition } from './lease-definition.ts';
 import { createEnvironmentWire, createLeaseWire, type LeaseWire } from './lease-wire.ts';
@@ -86,7 +93,7 @@ interface LeaseFacesDeps {
 /** The faces of a controller, with a session for its notices over a WebSocket. */
 export function createLeaseFaces(deps: LeaseFacesDeps) {
   const { api, machine, url, answerMs, transport, reachability, background, holder } = deps;
-  const declarations = new Declarations({ api, machine, background });
+  const declarations = new Declarations({ api, machine, background, answerMs, reachability });
   const ending = new AbortController();
 
   let isListening = transport === 'http';
@@ -124,7 +131,9 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
   return {
     ...faces,
     declarations,
-    acquireAll: createAcquireAll(faces.leases, leaseWire, holder),
+    acquireAll: createAcquireAll(faces.leases, leaseWire, holder, (scopes, intent) =>
+      declarations.whenDeclared(declarations.withPermitsOf(scopes), intent),
+    ),
     async close(): Promise<void> {
       ending.abort();
       await faces.close();
@@ -194,12 +203,16 @@ interface DeclarationsDeps {
   readonly api: { readonly leases: { readonly declare: { readonly mutate: Declare } } };
   readonly machine: Machine;
   readonly background: Background;
+  /** How long an acquire takes at most beyond its time in line. Milliseconds. */
+  readonly answerMs: number;
+  readonly reachability: Pick<Reachability, 'explain' | 'isHopeless'>;
 }
 
 /** When a number of permits was declared, and what came of it. */
 interface Answered {
   readonly answer: Promise<void>;
   readonly sentAtMs: number;
+  isKnown: boolean;
 }
 
 /** A number of permits is declared again before it is used after this: retention forgets what nobody repeats. */
@@ -210,8 +223,11 @@ export class Declarations {
   readonly #deps: DeclarationsDeps;
   readonly #declared = new Map<string, LeaseDefinition>();
   readonly #unsent = new Set<LeaseDefinition>();
-  /** Of those with permits, which are sent one by one: one that is refused must not fail the others. */
-  readonly #answered = new Map<LeaseDefinition, Answered>();
+  /**
+   * Of those with permits, by what is declared and where. They are sent one by one: one that is refused must not fail
+   * the others.
+   */
+  readonly #answered = new Map<string, Answered>();
   #isSending = false;
 
   constructor(deps: DeclarationsDeps) {
@@ -232,24 +248,79 @@ export class Declarations {
     this.send();
   }
 
-  /** Fulfilled once a controller knows its number of permits. @throws what the controller has answered. */
-  whenDeclared(definition: LeaseDefinition): Promise<void> {
-    const nowMs = this.#deps.machine.clock.nowMs();
-    const known = this.#answered.get(definition);
-    if (known !== undefined && nowMs - known.sentAtMs < REPEAT_MS) return known.answer;
-    const answer = this.#declare([definition]);
-    const answered = { answer, sentAtMs: nowMs };
-    this.#answered.set(definition, answered);
-    answer.catch(() => {
-      if (this.#answered.get(definition) === answered) this.#answered.delete(definition);
-    });
+  /** The definitions with permits of these leases, each once. */
+  withPermitsOf(scopes: readonly { readonly namespace: readonly string[] }[]): LeaseDefinition[] {
+    const found = scopes.map(({ namespace }) => this.#declared.get(namespace.join('.')));
+    return [...new Set(found)].filter(
+      (definition): definition is LeaseDefinition => definition?.permits !== undefined,
+    );
+  }
+
+  /**
+   * Waits until a controller of the datacenter that is asked knows the numbers of permits: for as long, and through
+   * the same failures, as the acquire itself would.
+   * @returns the intent, with what is left of its time in line.
+   * @throws what the controller has answered, if that will not pass; the last failure; the reason of the signal.
+   */
+  async whenDeclared(
+    definitions: readonly LeaseDefinition[],
+    intent: AcquireIntent,
+  ): Promise<AcquireIntent> {
+    const { machine, background, answerMs, reachability } = this.#deps;
+    const { waitMs, datacenter } = intent;
+    const unknown = definitions.filter(
+      (definition) => this.#recent(declarationId(definition, datacenter))?.isKnown !== true,
+    );
+    if (unknown.length === 0) return intent;
+    const beganAtMs = machine.clock.nowMs();
+    const tookMs = (): number => machine.clock.nowMs() - beganAtMs;
+    using linked = linkSignals([intent.signal, currentContext()?.signal, background.closing]);
+    const bounds = {
+      untilMs: beganAtMs + waitMs + answerMs,
+      tryMs: CALL_MS,
+      signal: linked.signal,
+      mayPass: (error: unknown) => tookMs() < triedForMs(error, { waitMs, answerMs }),
+      isHopeless: (momentMs: number) => reachability.isHopeless(momentMs),
+    };
+    const answered = unknown.map((definition) =>
+      reachability.explain(() =>
+        untilAnswered(machine, bounds, () => this.#answerOf(definition, datacenter)),
+      ),
+    );
+    await Promise.all(answered);
+    // One that may wait does so to the end: without a wait it would be another request.
+    return waitMs > 0 ? { ...intent, waitMs: Math.max(1, waitMs - tookMs()) } : intent;
+  }
+
+  /** What a controller of the datacenter answers, or has answered, to the declaration. */
+  #answerOf(definition: LeaseDefinition, datacenter?: string): Promise<void> {
+    const id = declarationId(definition, datacenter);
+    const known = this.#recent(id);
+    if (known !== undefined) return known.answer;
+    const answer = this.#declare([definition], datacenter);
+    const answered = { answer, sentAtMs: this.#deps.machine.clock.nowMs(), isKnown: false };
+    this.#answered.set(id, answered);
+    answer.then(
+      () => {
+        answered.isKnown = true;
+      },
+      () => {
+        if (this.#answered.get(id) === answered) this.#answered.delete(id);
+      },
+    );
     return answer;
+  }
+
+  #recent(id: string): Answered | undefined {
+    const answered = this.#answered.get(id);
+    const sinceMs = this.#deps.machine.clock.nowMs() - REPEAT_MS;
+    return answered !== undefined && answered.sentAtMs > sinceMs ? answered : undefined;
   }
 
   #send(definition: LeaseDefinition): void {
     if (definition.permits === undefined) this.#unsent.add(definition);
     // A failure is told to those who acquire it.
-    else queueMicrotask(() => void this.whenDeclared(definition).catch(() => undefined));
+    else queueMicrotask(() => void this.#answerOf(definition).catch(() => undefined));
   }
 
   /** Sends the declarations that were not sent yet, if any. */
@@ -270,7 +341,7 @@ export class Declarations {
     );
   }
 
-  async #declare(definitions: readonly LeaseDefinition[]): Promise<void> {
+  async #declare(definitions: readonly LeaseDefinition[], datacenter?: string): Promise<void> {
     const { api, machine, background } = this.#deps;
     const declarations = definitions.map(({ namespace, ttlMs, description, permits }) => ({
       namespace: [...namespace],
@@ -280,8 +351,16 @@ export class Declarations {
     }));
     await outsideOfWork(() =>
       callWithin(machine, { ms: CALL_MS, signal: background.closing }, (ending) =>
-        api.leases.declare.mutate({ declarations }, { signal: ending.signal }),
+        api.leases.declare.mutate({ declarations, datacenter }, { signal: ending.signal }),
       ),
     );
   }
+}
+
+/** What is declared, and where. */
+function declarationId(
+  { namespace, ttlMs, description, permits }: LeaseDefinition,
+  datacenter: string | undefined,
+): string {
+  return JSON.stringify([datacenter ?? null, namespace, ttlMs, description, permits]);
 }

@@ -188,8 +188,7 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
   const { api, machine } = deps;
   return {
     ...sharedCalls(api.environments, deps),
-    // One holds an environment at a time.
-    downgrade: () => Promise.reject(new LeaseholdCallError('request.invalid')),
+    downgrade: () => Promise.reject(heldAlone()),
     acquire(request, waitMs, ending, callMs) {
       const { namespace, key, ttlMs, action = '', confirms, order, supersede, ...rest } = request;
       const localTimeMs = machine.clock.nowMs();
@@ -211,6 +210,14 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
       return (await unlessOver(ending, released)).outcome;
     },
   };
+}
+
+/** What the holder of an environment is told that wants to share it: there is no call for that. */
+export function heldAlone(): LeaseholdCallError {
+  return new LeaseholdCallError('request.invalid', {
+    message: 'mode must be exclusive: an environment has one holder at a time, and is not shared',
+    details: { field: 'mode' },
+  });
 }
 
 /** Fails as soon as the ending is over: not every transport ends a call then. */

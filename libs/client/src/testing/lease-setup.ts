@@ -6,11 +6,12 @@ import {
   createLeaseDefinition,
   type LeaseDefinition,
   type LeaseDefinitionOptions,
+  type WhenDeclared,
 } from '../lease/lease-definition.ts';
 import { SimulatedWire } from './simulated-wire.ts';
 
 /** For leases of a wire without a controller, to which nothing is declared. */
-export const declaredAtOnce = (): Promise<void> => Promise.resolve();
+export const declaredAtOnce: WhenDeclared = (_definitions, intent) => Promise.resolve(intent);
 
 /** A client of leases on a clock and a network that the test controls. */
 export function setUpLeases(options: { databaseNowMs?: (localMs: number) => number } = {}) {

@@ -21,7 +21,7 @@ export interface SpawnAction {
   key: { name: string; namespace: string; tag: string };
   leaseId: string;
   fencingToken: string;
-  /** First-grant deadlines: no process is started on these alone, see design section 4. */
+  /** First-grant deadlines: the drone renews the grant before it starts a process. */
   deadlines: Deadlines;
   ladder: { renewAfterMs: number; softAfterMs: number; hardAfterMs: number; ttlMs: number };
   lifetimeLimitSeconds: number | null;

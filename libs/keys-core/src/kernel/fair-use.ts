@@ -25,7 +25,7 @@ const TABLE = {
   requestBytesPerSecond: [2 * MI, 16 * MI, 16 * MI, 16 * MI, 16 * MI, 64 * MI, 1_024 * MI],
   responseBytesPerSecond: [8 * MI, 64 * MI, 32 * MI, 64 * MI, 64 * MI, 256 * MI, 1_024 * MI],
   unreadBytes: [4 * MI, 32 * MI, 16 * MI, 16 * MI, 16 * MI, 128 * MI, 256 * MI],
-  declarations: [0, 10_000, 10_000, 0, 0, 0, 1_000_000],
+  declarations: [0, 10_000, 10_000, 0, 0, 10_000, 1_000_000],
   reservationsPerHour: [0, 200_000, 10_000, 0, 200_000, 0, 100_000_000],
   eventBytesPerHour: [0, GI, GI / 4, 0, GI, 16 * GI, 800 * GI],
 } as const;
@@ -41,7 +41,8 @@ const TABLE = {
  * - `requestBytesPerSecond`: bytes that it sends. Large messages beyond it are read later, and nothing is refused.
  * - `responseBytesPerSecond`: bytes of answers. Reads are refused and streams pause beyond it.
  * - `unreadBytes`: bytes of answers that the caller has not read yet.
- * - `declarations`: namespaces whose leases it was the last to declare, at all controllers.
+ * - `declarations`: namespaces whose leases it was the last to declare, at all controllers. That of a peer is for each of the
+ *   callers that it forwards.
  * - `reservationsPerHour`: keys to which it gave their first datacenter. A reservation is never
  *   deleted, so this bounds how fast the store grows.
  * - `eventBytesPerHour`: bytes of the events that it causes, with their indexes, about: they are kept for weeks.

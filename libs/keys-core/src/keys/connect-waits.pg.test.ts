@@ -18,6 +18,7 @@ import {
   rowCounts,
   statesOf,
 } from '../testing/keys-fixture.ts';
+import { readMostWaitedFor } from '../stats/sql/resource-counts.ts';
 import { passingTime } from '../testing/passing-time.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 
@@ -211,7 +212,7 @@ describe('connect to a key on a drone that sends no heartbeats', () => {
 });
 
 describe('waiters', () => {
-  test('are shown in the order in which they came, and no longer after they gave up', async () => {
+  test('are shown in the order in which they came, also among all that is waited for, and no longer after they gave up', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on);
@@ -230,11 +231,13 @@ describe('waiters', () => {
     await waitUntil(async () => (await waitersOf(on)).length === 2);
     const seen = await waitersOf(on);
     const view = await on.keys.get(keyNamed('demo'), CLIENT);
+    const most = await readMostWaitedFor(on.store.guests, 10);
     giveUp.abort();
     await Promise.all([first, second]);
 
     expect(seen).toEqual(['first', 'second']);
     expect(view).toMatchObject({ waiters: 2 });
+    expect(most).toMatchObject([{ face: 'key', name: 'demo', waiters: 2, holder: drone.droneId }]);
     expect(await waitersOf(on)).toEqual([]);
     expect(await rowCounts(on)).toMatchObject({ waiters: 0, backends: 1 });
   });

@@ -41,7 +41,7 @@ export type ConnectDecision =
     };
 
 /**
- * The table of design 6.1, tried from the top: tag, terminating or renewal blocked, unreachable,
+ * The table of `docs/lease-semantics.md`, tried from the top: tag, terminating or renewal blocked, unreachable,
  * reachable; then what to do with a key that nobody holds: its expiry may come from a clock that
  * was not watched, and then its last holder may still act. Pure: the state comes from one read,
  * with the database's time in it, and is read again after every wait and every lost grant.

@@ -129,7 +129,7 @@ export interface BackendReport {
 /** The keys face. Every method may throw `store.unavailable` and `request.outcome_unknown`. */
 export interface KeyService {
   /**
-   * Returns the running backend of a key, or starts one (design 6.1).
+   * Returns the running backend of a key, or starts one.
    * @throws {LeaseError} `key.unheld`, `key.tag_mismatch`, `key.terminating`,
    * `key.holder_unreachable`, `spawn.no_drone`, `spawn.not_allowed`, `grant.hold_off`,
    * `grant.contended`, `backend.crash_loop`, `request.idempotency_reused`; with `waitFor: 'ready'` also `backend.failed`, `backend.not_ready`.

@@ -33,7 +33,7 @@ export type CoordinatorAcquireOrRenew =
   (CoordinatedLease & { readonly outcome: 'granted' | 'renewed' }) | HeldAnswer;
 
 /**
- * Leases for services that share the database (design 6.2): the writes of a use case are in the
+ * Leases for services that share the database: the writes of a use case are in the
  * transaction of each transition. Every method throws `lease.in_hook` if a hook calls it,
  * `grant.contended` if its transaction conflicted with others at every try, `request.deadline` if its
  * hook took too long, `request.outcome_unknown` if the connection broke in a commit, and errors of hooks

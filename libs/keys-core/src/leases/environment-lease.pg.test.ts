@@ -129,7 +129,7 @@ describe('tryAcquireEnvironment', () => {
     expect(await eventKinds(kernel)).toEqual(['granted', 'released']);
   });
 
-  test('K-1 C9 only one of many requests at once is granted; all others are told the holder', async () => {
+  test('C9 only one of many requests at once is granted; all others are told the holder', async () => {
     const kernel = await openKernel();
     const other = await openKernel({ databaseUrl: kernel.databaseUrl });
 
@@ -147,7 +147,7 @@ describe('tryAcquireEnvironment', () => {
     expect(new Set(refused).size).toBe(1);
   });
 
-  test('K-4 accepts a host name of 255 bytes, and refuses a longer one and other invalid values', async () => {
+  test('accepts a host name of 255 bytes, and refuses a longer one and other invalid values', async () => {
     const kernel = await openKernel();
     const long = 'h'.repeat(255);
 
@@ -228,7 +228,7 @@ describe('withEnvironmentLease', () => {
   });
 
   test.each([new TypeError('mi\0ne'), Symbol('mine'), Object.create(null) as Error])(
-    'K-5 rethrows what record throws unchanged, keeps nothing, and frees the environment',
+    'rethrows what record throws unchanged, keeps nothing, and frees the environment',
     async (thrown) => {
       const kernel = await openKernel();
       const notes = await makeNotes(kernel);
@@ -300,7 +300,7 @@ describe('withEnvironmentLease', () => {
     expect(await eventKinds(kernel)).toEqual(['granted', 'revoked']);
   });
 
-  test('K-3 keeps others out while its work outlasts the lease, and does not commit', async () => {
+  test('keeps others out while its work outlasts the lease, and does not commit', async () => {
     const kernel = await openKernel();
     const notes = await makeNotes(kernel);
     const goOn = aGate();

@@ -1,5 +1,5 @@
 /**
- * Environment leases (design 6.3, after keel): only one caller at a time checks that an action may run in
+ * Environment leases: only one caller at a time checks that an action may run in
  * an environment and records it. The lease covers the check and the record, not the action.
  */
 import { errorText, LeaseError } from '../kernel/errors.ts';

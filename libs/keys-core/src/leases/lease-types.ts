@@ -233,7 +233,7 @@ export interface RevocationNotice {
  */
 export interface LeaseService {
   /**
-   * Grants, waits in line, or returns the holder (design 5.4, 6.2). Deadlines are in the clock that
+   * Grants, waits in line, or returns the holder. Deadlines are in the clock that
    * `localTimeMs` was read from.
    * @throws {LeaseError} `lease.ttl_out_of_range`, `lease.wait_cancelled`, `grant.hold_off`,
    * `grant.contended`, `request.idempotency_reused`, `environment.frozen` unless the wait outlasts the freeze,

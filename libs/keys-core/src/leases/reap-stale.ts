@@ -1,5 +1,5 @@
 /**
- * The use case's own reaping (design 6.2). A lease that expired leaves one `lease_reap` row,
+ * The use case's own reaping. A lease that expired leaves one `lease_reap` row,
  * whatever ended it: a takeover, the general reaper or this. Here each row's callback runs in a
  * transaction with the row's end, so that it commits exactly once.
  */

@@ -1,5 +1,5 @@
 /**
- * Waiting in line for leases, across controllers (design 5.4).
+ * Waiting in line for leases, across controllers.
  *
  * A caller that waits takes a ticket: a row with a number. The waiter with the smallest number of those
  * that count is granted next, by a statement that locks the ticket, grants, and removes the ticket of

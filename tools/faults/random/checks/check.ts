@@ -5,7 +5,7 @@ import { erasOf } from './eras.ts';
 import { checkEarlySteals, checkEnds, checkExclusion, checkRecords } from './exclusion.ts';
 import { checkHomes } from './homes.ts';
 import { checkGivenUp, checkIdle, checkOrder } from './queue.ts';
-import { checkRecovery } from './recovery.ts';
+import { checkCrashes, checkRecovery } from './recovery.ts';
 import { checkRegisters } from './register.ts';
 import { checkDeadlines, checkPromises, checkRenewals, checkReplays } from './renewals.ts';
 import { checkHoldOff, checkKept, checkTokensAcross } from './restores.ts';
@@ -56,6 +56,7 @@ const OF_A_RUN = [
   checkLives,
   checkBare,
   checkRecovery,
+  checkCrashes,
 ] as const;
 
 /** Everything that a history contradicts, in order of time; empty when it contradicts nothing. */

@@ -1,19 +1,14 @@
-import type { FaultSeen } from '../history.ts';
+import type { ClockStep, FaultSeen } from '../history.ts';
 
 /** Before and after a step, a time of the database may have been put into the machine's clock wrongly. */
 const BLUR_MS = 300;
 
 /**
- * Whether the database clock was stepped within a span of time. A promise of before the step then has
+ * Whether the database clock may have been stepped within a span of time. A promise of before the step then has
  * another expiry in the machine's clock than after it.
  */
-export function isStepped(faults: readonly FaultSeen[], fromMs: number, untilMs: number): boolean {
-  return faults.some(
-    (fault) =>
-      (fault.name === 'F7' || fault.name === 'F7b') &&
-      fault.fromMs > fromMs - BLUR_MS &&
-      fault.fromMs < untilMs + BLUR_MS,
-  );
+export function isStepped(steps: readonly ClockStep[], fromMs: number, untilMs: number): boolean {
+  return steps.some((step) => step.untilMs > fromMs - BLUR_MS && step.fromMs < untilMs + BLUR_MS);
 }
 
 /**

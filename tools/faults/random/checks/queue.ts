@@ -13,7 +13,7 @@ const IDLE_MS_MAX = 1_500;
 const STATEMENT_MS_MAX = 300;
 
 /** I9: nobody is granted a lease over an earlier ticket that was valid all the time. */
-export function checkOrder({ events, tickets, faults }: History): Violation[] {
+export function checkOrder({ events, tickets, steps }: History): Violation[] {
   const byResource = groupedBy(tickets, ({ resource }) => resource);
   const byTicket = groupedBy(tickets, ({ ticketId }) => ticketId);
   return grantsOf(events).flatMap(({ granted }): Violation[] => {
@@ -26,7 +26,7 @@ export function checkOrder({ events, tickets, faults }: History): Violation[] {
     const overtaken = seen.find((ticket) => {
       const isEarlier = ticket.id < place && ticket.seenByMs < granted.atMs - STATEMENT_MS_MAX;
       if (!isEarlier || ticket.validUntilMs < granted.atMs + MAPPING_MS) return false;
-      if (isStepped(faults, ticket.seenAtMs, granted.atMs)) return false;
+      if (isStepped(steps, ticket.seenAtMs, granted.atMs)) return false;
       return isStillThere(seen, ticket, granted.atMs);
     });
     if (overtaken === undefined) return [];

@@ -24,6 +24,13 @@ export function checkRecovery({ faults, starved, endedAtMs }: History): Violatio
   });
 }
 
+/** No fault ends a service that uses the client library: what it throws reaches who called it. */
+export function checkCrashes({ crashes }: History): Violation[] {
+  return crashes.map(({ process: name, atMs, exit }) => ({
+    ...{ invariant: 'crash', atMs, text: `${name} ended by itself with ${exit}: see its log` },
+  }));
+}
+
 /** How long it took to recover from a fault, from its end or from that of the last one that was in the way. */
 export function recoveryMs(fault: FaultSeen, faults: readonly FaultSeen[]): number {
   return Math.max(0, fault.recoveredAtMs - settledAtMs(fault, faults));

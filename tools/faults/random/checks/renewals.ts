@@ -5,7 +5,7 @@ import { isPromise, MAPPING_MS } from './exclusion.ts';
 import { grantsOf, groupedBy } from './grants.ts';
 
 /** I6: an expiry never becomes earlier. Force moves it, which ends the grant. */
-export function checkPromises({ promises, events, faults }: History): Violation[] {
+export function checkPromises({ promises, events, steps }: History): Violation[] {
   const forced = new Set(
     events.filter(({ kind }) => kind === 'revoked').map(({ leaseId }) => leaseId),
   );
@@ -14,7 +14,7 @@ export function checkPromises({ promises, events, faults }: History): Violation[
       const former = seen[index] as Promised;
       const shorterMs = former.expiresAtMs - promised.expiresAtMs;
       if (shorterMs <= MAPPING_MS || forced.has(leaseId)) return [];
-      if (isStepped(faults, former.seenAtMs, promised.seenAtMs)) return [];
+      if (isStepped(steps, former.seenAtMs, promised.seenAtMs)) return [];
       const text = `${leaseId} was shortened by ${shorterMs.toFixed(0)} ms`;
       return [{ invariant: 'I6' as const, atMs: promised.seenAtMs, text }];
     }),
@@ -44,7 +44,7 @@ export function checkRenewals({ operations, events }: History): Violation[] {
  * I8: whatever order replies come in, none names a deadline that the database never promised. A promise
  * is judged only if the observer has read it.
  */
-export function checkDeadlines({ operations, promises, faults, beganAtMs }: History): Violation[] {
+export function checkDeadlines({ operations, promises, steps, beganAtMs }: History): Violation[] {
   const byLease = groupedBy(promises, ({ leaseId }) => leaseId);
   return operations.flatMap((operation): Violation[] => {
     const told = deadlineOf(operation);
@@ -54,7 +54,7 @@ export function checkDeadlines({ operations, promises, faults, beganAtMs }: Hist
     const latestMs = Math.max(beganAtMs, ...seen.map(({ expiresAtMs }) => expiresAtMs));
     const lateMs = told.loseAtMs - latestMs;
     if (!isRead || lateMs <= MAPPING_MS) return [];
-    if (isStepped(faults, operation.calledAtMs, told.loseAtMs)) return [];
+    if (isStepped(steps, operation.calledAtMs, told.loseAtMs)) return [];
     const text = `${operation.resource}: a reply names a deadline ${lateMs.toFixed(0)} ms after every expiry`;
     return [{ invariant: 'I8', atMs: operation.repliedAtMs, text }];
   });

@@ -117,7 +117,7 @@ function attemptOf(leaseId: string): string {
  * Each request for the environment supersedes all before it: once one is in line, no other is granted or renewed. It is
  * in line when the observer has seen its ticket.
  */
-export function checkSuperseded({ events, tickets, promises, faults }: History): Violation[] {
+export function checkSuperseded({ events, tickets, promises, steps }: History): Violation[] {
   const seen = tickets.filter(({ resource }) => resource === ENVIRONMENT);
   const firstSeen = new Map<string, { readonly id: number; readonly atMs: number }>();
   for (const { ticketId, id, seenByMs } of seen) {
@@ -142,7 +142,7 @@ export function checkSuperseded({ events, tickets, promises, faults }: History):
       .filter(({ leaseId }) => leaseId === granted.leaseId)
       .slice(1)
       .find(({ seenAtMs }) => after !== undefined && after[1].atMs + SEEN_MS_MAX < seenAtMs);
-    if (renewed !== undefined && !isStepped(faults, granted.atMs, renewed.seenAtMs)) {
+    if (renewed !== undefined && !isStepped(steps, granted.atMs, renewed.seenAtMs)) {
       const text = `${granted.token} was renewed after ticket ${String(after?.[1].id)} had superseded it`;
       violations.push({ invariant: 'superseded', atMs: renewed.seenAtMs, text });
     }
@@ -152,7 +152,7 @@ export function checkSuperseded({ events, tickets, promises, faults }: History):
 
 /** Nobody is granted a frozen environment, from the answer to who froze it until its end. */
 export function checkFrozen(history: History): Violation[] {
-  const { freezes, faults, lost } = history;
+  const { freezes, steps, lost } = history;
   // A database that was put back from a backup may not know of a freeze.
   const known = freezes.filter(
     ({ fromMs, untilMs }) =>
@@ -165,7 +165,7 @@ export function checkFrozen(history: History): Violation[] {
         granted.atMs > fromMs + MAPPING_MS &&
         granted.atMs < untilMs - MAPPING_MS,
     );
-    if (freeze === undefined || isStepped(faults, freeze.fromMs, granted.atMs)) return [];
+    if (freeze === undefined || isStepped(steps, freeze.fromMs, granted.atMs)) return [];
     const text = `${granted.resource}: ${granted.token} was granted while it was frozen`;
     return [{ invariant: 'frozen', atMs: granted.atMs, text }];
   });

@@ -1,4 +1,4 @@
-/** The faults of a run: F1 to F20b of the conformance list. */
+/** The faults of a run: F1 to F20b of `docs/cases.json`. */
 import type { Reach } from '../history.ts';
 import type { World } from '../world/world.ts';
 import * as databases from './inflict/databases.ts';
@@ -9,7 +9,7 @@ import * as processes from './inflict/processes.ts';
 import * as restores from './inflict/restores.ts';
 
 export interface FaultKind {
-  /** As in the conformance list. */
+  /** As in `docs/cases.json`. */
   readonly name: string;
   readonly what: string;
   /** What it may happen to: one of these. */

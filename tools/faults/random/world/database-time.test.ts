@@ -26,4 +26,14 @@ describe('times of the database in the clock of the machine', () => {
     expect(Math.abs(time.machineTimeOf(3, 48_040) - 1_040)).toBeLessThanOrEqual(5);
     expect(Math.abs(time.machineTimeNow(48_100) - 1_100)).toBeLessThanOrEqual(5);
   });
+
+  test('tell between which readings the clock was stepped, however long nobody could read it', () => {
+    const time = new DatabaseTime();
+    time.note(reading(1_000, 50_000, 1));
+    time.note(reading(1_060, 50_001, 2));
+    time.note(reading(7_000, 53_000, 3));
+    time.note(reading(7_060, 53_000, 3));
+
+    expect(time.steps).toEqual([{ fromMs: 1_060, untilMs: 7_010 }]);
+  });
 });

@@ -3,6 +3,8 @@
  * the machine's changes at once, and each reading belongs to the clock before the step or to the one after.
  */
 
+import type { ClockStep } from '../history.ts';
+
 /** A reading of the database clock, between asking and the answer. */
 export interface ClockReading {
   readonly askedAtMs: number;
@@ -24,18 +26,24 @@ const DRIFT_MS = 100;
 const BLUR_MS = 150;
 
 export class DatabaseTime {
+  readonly steps: ClockStep[] = [];
   readonly #readings: { readonly reading: ClockReading; readonly epoch: Epoch }[] = [];
 
   note(reading: ClockReading): void {
     const minAheadMs = reading.databaseMs - reading.answeredAtMs;
     const maxAheadMs = reading.databaseMs - reading.askedAtMs;
-    let epoch = this.#readings.at(-1)?.epoch;
+    const before = this.#readings.at(-1);
+    let epoch = before?.epoch;
     if (
       epoch === undefined ||
       minAheadMs > epoch.maxAheadMs + DRIFT_MS ||
       maxAheadMs < epoch.minAheadMs - DRIFT_MS
     ) {
       epoch = { minAheadMs, maxAheadMs };
+      if (before !== undefined) {
+        const untilMs = reading.answeredAtMs;
+        this.steps.push({ fromMs: before.reading.askedAtMs, untilMs });
+      }
     } else if (maxAheadMs - minAheadMs < epoch.maxAheadMs - epoch.minAheadMs) {
       Object.assign(epoch, { minAheadMs, maxAheadMs });
     }

@@ -40,8 +40,10 @@ export class Diary {
   }
 
   /** @returns when the request was made. */
-  call(request: Request): void {
-    this.write({ line: 'call', request, atMs: machineMs() });
+  call(request: Request): number {
+    const atMs = machineMs();
+    this.write({ line: 'call', request, atMs });
+    return atMs;
   }
 
   reply(id: string, answer: Operation['answer']): void {

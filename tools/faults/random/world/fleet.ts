@@ -10,7 +10,9 @@ import {
   type TestProcess,
 } from '@leasehold/testing/stack';
 import type { HolderClock } from '../../leases/stage/program.ts';
+import { machineMs } from '../../stage/machine-time.ts';
 import { openTestimony, witness } from '../../stage/testimony.ts';
+import type { Crash } from '../history.ts';
 import { DiaryReader } from './diary.ts';
 import type { Network } from './network.ts';
 import { PROGRAM, type WorkerSettings } from './workers/settings.ts';
@@ -53,6 +55,7 @@ export class Fleet {
   readonly testimonyFile: string;
   readonly workers = new Map<string, Worker>();
   readonly diaries: DiaryReader[] = [];
+  readonly crashes: Crash[] = [];
   readonly #options: FleetOptions;
   readonly #clocks = new Map<string, HolderClock>();
   #startsCount = 0;
@@ -146,7 +149,13 @@ export class Fleet {
       clock: this.#clocks.get(name) ?? {},
     };
     const program = [path.join(PROGRAMS, 'worker.mjs'), JSON.stringify(settings)];
-    this.workers.set(name, { role, process: await this.stage.startProgram(ownName, program) });
+    const started = await this.stage.startProgram(ownName, program);
+    this.workers.set(name, { role, process: started });
+    void started.exited.then((exit) => {
+      // Asked to end it ends with 0, and it is killed by faults alone.
+      if (exit === 0 || exit === 'SIGKILL') return;
+      this.crashes.push({ process: ownName, atMs: machineMs(), exit: String(exit) });
+    });
   }
 
   /** The addresses of all controllers, through lines of this process alone. */

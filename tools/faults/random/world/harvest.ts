@@ -72,6 +72,8 @@ export async function harvest(seen: Seen): Promise<History> {
     homes: shared?.homes ?? [],
     testimony: readTestimony(fleet.testimonyFile),
     faults: seen.faults,
+    steps: observer.steps,
+    crashes: fleet.crashes,
     freezes: seen.freezes,
     starved: seen.starved,
   };

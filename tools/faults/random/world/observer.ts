@@ -4,13 +4,16 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { machineMs } from '../../stage/machine-time.ts';
-import type { BareSeen, IdleSeen, Promised, TicketSeen } from '../history.ts';
+import { waitUntil } from '@leasehold/testing/stack';
+import type { BareSeen, ClockStep, IdleSeen, Promised, TicketSeen } from '../history.ts';
 import { DatabaseTime } from './database-time.ts';
 import type { WorldDatabase } from './database.ts';
 
 const SAMPLE_MS = 60;
 /** A sample that took longer says too little about when something was so. */
 const QUICK_MS = 150;
+/** A busy machine may have no time for a quick one. */
+const LOOK_MS_MAX = 60_000;
 
 interface Sample {
   readonly databaseMs: number;
@@ -60,6 +63,7 @@ export class Observer {
   readonly #bareSince = new Map<string, number>();
   readonly #ended: Promise<void>;
   #held: readonly string[] = [];
+  #lookCount = 0;
   #isClosed = false;
 
   constructor(database: WorldDatabase) {
@@ -70,6 +74,19 @@ export class Observer {
   /** The grants that were in force at the last look. */
   get held(): readonly string[] {
     return this.#held;
+  }
+
+  get steps(): ClockStep[] {
+    return this.#times.flatMap(({ steps }) => steps);
+  }
+
+  /** Fulfilled when it has looked once more. */
+  async looked(): Promise<void> {
+    const count = this.#lookCount;
+    await waitUntil(() => this.#lookCount > count, {
+      what: 'a look at the database',
+      timeoutMs: LOOK_MS_MAX,
+    });
   }
 
   /** When an event of a database was written, by the machine's clock; 0 is the first one. */
@@ -105,6 +122,7 @@ export class Observer {
         if (sample !== undefined && isQuick && time === this.#time) {
           time.note({ ...sample, askedAtMs, answeredAtMs });
           this.#note(sample, askedAtMs, answeredAtMs);
+          this.#lookCount += 1;
         } else {
           this.#interrupt();
         }

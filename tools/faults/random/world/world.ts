@@ -144,6 +144,15 @@ export class World {
     }
   }
 
+  /**
+   * Steps the database's clock just after a look at it: what was written long before and read only after the step would
+   * be put into the wrong clock.
+   */
+  async stepClock(ms: number): Promise<void> {
+    await this.#observer.looked();
+    await this.database.stepClock(ms);
+  }
+
   /** Kills the database, and puts a backup in its place, which was begun at `backupFromMs`. */
   async restore(backup: Backup, backupFromMs: number): Promise<void> {
     const endsFromMs = machineMs();

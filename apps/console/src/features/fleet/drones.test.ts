@@ -1,4 +1,6 @@
+import { DRONE_STATUSES } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
+import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { actProblem, droneNotice, isolationFacts, roundTrip } from './drones.tsx';
 
 const READY = {
@@ -47,6 +49,13 @@ describe('droneNotice', () => {
   test('says nothing about a healthy drone', () => {
     expect(droneNotice({ ...at, status: 'ready', draining: false })).toBeUndefined();
   });
+
+  test.each(DRONE_STATUSES.filter((status) => status !== 'ready'))(
+    'of a drone that is %s has the colour that this state has in lists',
+    (status) => {
+      expect(droneNotice({ ...at, status })?.tone).toBe(DRONE_LOOKS[status].tone);
+    },
+  );
 
   test('is calm about a drone that was stopped: nothing is wrong', () => {
     expect(droneNotice({ ...at, status: 'stopped', backendCount: 0 })).toMatchObject({

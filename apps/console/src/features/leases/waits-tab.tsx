@@ -198,15 +198,14 @@ function WaitsTable({
   );
 }
 
-function LineRows({
-  line,
-  lines,
-  asOf,
-}: {
+/** A line, among all that are shown. */
+interface LineProps {
   readonly line: Line;
   readonly lines: readonly Line[];
   readonly asOf: string;
-}) {
+}
+
+function LineRows({ line, lines, asOf }: LineProps) {
   return (
     <tbody>
       <tr className={classes['resource']}>
@@ -290,15 +289,7 @@ function togetherText({
 }
 
 /** Those whose end would help the line, if they wait themselves: for what, and who has that, as far as it is known. */
-function Chain({
-  line,
-  lines,
-  asOf,
-}: {
-  readonly line: Line;
-  readonly lines: readonly Line[];
-  readonly asOf: string;
-}) {
+function Chain({ line, lines, asOf }: LineProps) {
   return chainsOf(line, lines).map((hops) => (
     <span key={hops[0]?.who} className={classes['chain']} role="note">
       {hops.map(({ who, wants, since, isCircle }, index) => (

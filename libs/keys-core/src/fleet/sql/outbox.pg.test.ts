@@ -92,7 +92,7 @@ describe('outbox', () => {
     expect(after?.actions[0]).toMatchObject({ kind: 'terminate', backendId: 'a' });
   });
 
-  test('P-14 what one read cannot hold is not lost: the rest follows as the first are acknowledged', async () => {
+  test('what one read cannot hold is not lost: the rest follows as the first are acknowledged', async () => {
     const { store } = await openKernel();
     const drone = await aDrone(store.general);
     const BACKENDS = 600;

@@ -60,11 +60,14 @@ export const PREVIOUS_END = fragment`
 
 /** What the event of a grant says of its request. */
 export function grantDetail(w: Fragment): Fragment {
-  // Who used an environment is asked together with what for, long after.
+  // Who used it is asked together with what for, long after.
   return fragment`
           case
             when ${w}.face = 'environment' then jsonb_build_object(
               'holder', ${w}.holder, 'principal', ${w}.principal, 'action', ${w}.tag, 'comment', ${w}.comment
+            )
+            when ${w}.comment is not null then jsonb_build_object(
+              'holder', ${w}.holder, 'principal', ${w}.principal, 'comment', ${w}.comment
             )
             else jsonb_build_object('holder', ${w}.holder, 'principal', ${w}.principal)
           end`;

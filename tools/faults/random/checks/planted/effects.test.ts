@@ -51,8 +51,8 @@ describe('the judge of the queue', () => {
     expect(found({ events: [own], tickets })).toEqual([]);
     const lapsed = { ...ticket(1, 100), validUntilMs: 150 };
     expect(found({ events, tickets: [lapsed, ticket(1, 700)] })).toEqual([]);
-    const faults = [fault(200, 7_000, { name: 'F7b' })];
-    expect(found({ events, tickets, faults })).toEqual([]);
+    const steps = [{ fromMs: 200, untilMs: 260 }];
+    expect(found({ events, tickets, steps })).toEqual([]);
     const again = { ...ticket(3, 650), ticketId: 'ticket-0' };
     const first = { ...ticket(0, 100), ticketId: 'ticket-0' };
     const turn = event('granted', '1', 600, { leaseId: 'ticket-0' });
@@ -142,5 +142,10 @@ describe('the judge of recoveries', () => {
     const starved = [{ fromMs: 2_000, untilMs: 6_000, waitedMs: 3_000 }];
     expect(found({ faults: [slow], starved })).toEqual([]);
     expect(found({ faults: [slow, fault(3_000, 5_000, { recoveredAtMs: 6_000 })] })).toEqual([]);
+  });
+  test('finds a service that ended by itself', () => {
+    expect(found({ crashes: [{ process: 'sharer-0.7', atMs: 500, exit: '1' }] })).toEqual([
+      'crash',
+    ]);
   });
 });

@@ -30,6 +30,8 @@ export const EMPTY: History = {
   homes: [],
   testimony: [],
   faults: [],
+  steps: [],
+  crashes: [],
   freezes: [],
   starved: [],
 };

@@ -70,7 +70,7 @@ describe('the judge of grants', () => {
     expect(found({ events: FIRST, operations: [acquired('1', [5, 12]), wrong] })).toContain('I6');
   });
 
-  test('I6 finds an expiry that became earlier, unless it was ended by force', () => {
+  test('I6 finds an expiry that became earlier, unless it was ended by force or the clock was stepped', () => {
     const promise = { leaseId: 'lease-1', seenAtMs: 15 };
     const promises = [
       { ...promise, expiresAtMs: 900 },
@@ -80,6 +80,7 @@ describe('the judge of grants', () => {
     expect(found({ events: FIRST, promises })).toEqual(['I6']);
     const events = [event('granted', '1', 10), event('revoked', '1', 15)];
     expect(found({ events, promises })).toEqual([]);
+    expect(found({ events: FIRST, promises, steps: [{ fromMs: 2, untilMs: 16 }] })).toEqual([]);
   });
 
   test('I7 finds a request that was granted twice, and one with two answers', () => {
@@ -103,6 +104,20 @@ describe('the judge of grants', () => {
     );
   });
 
+  test('I8 leaves out a reply whose expiry was only read after a step of the database clock', () => {
+    const history = {
+      events: FIRST,
+      operations: [acquired('1', [5, 12], 600)],
+      promises: [{ leaseId: 'lease-1', seenAtMs: 5_000, expiresAtMs: -2_100 }],
+    };
+    const stepped = (fromMs: number) => found({ ...history, steps: [{ fromMs, untilMs: 5_010 }] });
+
+    // The database was down from its grant on, and its clock was stepped as soon as it was back.
+    expect(stepped(4)).toEqual([]);
+    // It was read again before the step, without that grant.
+    expect(stepped(4_000)).toEqual(['I8']);
+  });
+
   test('I8 leaves out a reply whose deadline was before its request: nobody can act by it', () => {
     const promises = [{ leaseId: 'lease-1', expiresAtMs: 500, seenAtMs: 1_020 }];
     const told = (loseAtMs: number) =>
@@ -119,10 +134,10 @@ describe('the judge of grants', () => {
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 900 }] })).toEqual(['I11']);
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 290 }] })).toEqual([]);
     const later = { ...promise, seenAtMs: 30, expiresAtMs: 290 };
-    const back = [fault(25, 7_000, { name: 'F7' })];
-    expect(
-      found({ events, promises: [{ ...promise, expiresAtMs: 900 }, later], faults: back }),
-    ).toEqual([]);
+    const steps = [{ fromMs: 22, untilMs: 30 }];
+    expect(found({ events, promises: [{ ...promise, expiresAtMs: 900 }, later], steps })).toEqual(
+      [],
+    );
     const faults = [fault(200, 7_200, { name: 'F7b' })];
     expect(found({ events, promises: [{ ...promise, expiresAtMs: 900 }], faults })).toEqual([]);
   });

@@ -8,7 +8,7 @@ import { NAMESPACE } from '../../world/workers/settings.ts';
 const STEP_MS = 3_000;
 
 export async function stepClockBack(world: World, _target: string, forMs: number): Promise<void> {
-  await world.database.stepClock(-STEP_MS);
+  await world.stepClock(-STEP_MS);
   await pause(forMs);
 }
 
@@ -17,7 +17,7 @@ export async function stepClockForward(
   _target: string,
   forMs: number,
 ): Promise<void> {
-  await world.database.stepClock(STEP_MS);
+  await world.stepClock(STEP_MS);
   await pause(forMs);
 }
 

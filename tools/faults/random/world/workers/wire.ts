@@ -1,6 +1,5 @@
 /** The requests of a service as they travel, each written down with its reply. */
 import { createControllerClient, leaseholdErrorOf, type ControllerClient } from '@leasehold/client';
-import { machineMs } from '../../../stage/machine-time.ts';
 import type {
   Acquire,
   Cancel,
@@ -54,8 +53,9 @@ export class Wire {
   async acquire(attempt: Attempt): Promise<Acquire['answer']> {
     const { key, holder, waitMs } = attempt;
     const request = { kind: 'acquire', resource: leaseResource(key), holder, waitMs } as const;
-    return this.#recorded(request, async (): Promise<Acquire['answer']> => {
-      const wanted = { ...attempt, namespace: [NAMESPACE], localTimeMs: this.#localTimeMs() };
+    return this.#recorded(request, async (calledAtMs): Promise<Acquire['answer']> => {
+      const localTimeMs = this.#localTimeMs(calledAtMs);
+      const wanted = { ...attempt, namespace: [NAMESPACE], localTimeMs };
       const answer = await this.#client.api.leases.acquire.mutate(wanted);
       if (answer.outcome !== 'granted') {
         // An expiry that is in doubt says nothing of who holds it.
@@ -71,8 +71,9 @@ export class Wire {
   async renew(grant: Grant): Promise<Renew['answer']> {
     const { key, leaseId, token } = grant;
     const request = { kind: 'renew', resource: leaseResource(key), leaseId, token } as const;
-    return this.#recorded(request, async (): Promise<Renew['answer']> => {
-      const wanted = { localTimeMs: this.#localTimeMs(), renewals: [refOf(grant)] };
+    return this.#recorded(request, async (calledAtMs): Promise<Renew['answer']> => {
+      const localTimeMs = this.#localTimeMs(calledAtMs);
+      const wanted = { localTimeMs, renewals: [refOf(grant)] };
       const { results } = await this.#client.api.leases.heartbeat.mutate(wanted);
       const [result] = results;
       // A row that stays locked is left out: its renewal was not carried out.
@@ -118,9 +119,10 @@ export class Wire {
     return this.#client.close();
   }
 
-  #localTimeMs(): number {
+  /** A deadline of before a request is so by the time in the diary, too. */
+  #localTimeMs(calledAtMs: number): number {
     const { rate = 1, aheadMs = 0 } = this.#parts.settings.clock;
-    return machineMs() * rate + aheadMs;
+    return calledAtMs * rate + aheadMs;
   }
 
   #machineTimeOf(localMs: number): number {
@@ -130,13 +132,13 @@ export class Wire {
 
   async #recorded<A extends Operation['answer']>(
     request: Unnumbered,
-    work: () => Promise<A>,
+    work: (calledAtMs: number) => Promise<A>,
   ): Promise<A | Failure> {
     const { diary, settings } = this.#parts;
     this.#count += 1;
     const id = `${settings.name}-${String(this.#count)}`;
-    diary.call({ ...request, id });
-    const answer = await work().catch(failureOf);
+    const calledAtMs = diary.call({ ...request, id });
+    const answer = await work(calledAtMs).catch(failureOf);
     diary.reply(id, answer);
     return answer;
   }
