@@ -112,7 +112,6 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   })),
   ...[
     "import Redis from 'ioredis';",
-    "const both = await redlock.acquire(['accounts:alice', 'accounts:bob'], 30_000);",
     "await redlock.using(['user:42'], 30_000, (redlockSignal) =>",
   ].map((firstLine) => ({
     page: 'docs/guides/from-redlock.md',
