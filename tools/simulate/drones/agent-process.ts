@@ -185,9 +185,12 @@ function seenIn(disk: Map<string, SeenBackend>): SeenBackends {
   return seen as SeenBackends;
 }
 
+/** No socket of this machine has it, so that what listens here decides nothing there. */
+const NO_PORT = 0;
+
 function anyPorts(): Ports {
   const ports: Pick<Ports, 'take' | 'adopt' | 'giveBack'> = {
-    take: () => Promise.resolve(21_000),
+    take: () => Promise.resolve(NO_PORT),
     adopt: nothing,
     giveBack: nothing,
   };

@@ -1,27 +1,32 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { connect } from 'node:net';
-import { waitUntil } from '@leasehold/testing';
+import { createTestDatabase, waitUntil, type TestDatabase } from '@leasehold/testing';
 import type { Role } from '@leasehold/keys-core';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
-
-/** Inserts this many leases, whose names do not matter. */
-async function seedLeases(on: TestController, count: number): Promise<void> {
-  await on.controller.store.general.$transaction(async (tx) => {
-    // On a busy machine this takes longer than a statement of ours may.
-    await tx.$executeRaw`set local statement_timeout = 0`;
-    await tx.$executeRaw`
-      insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, comment,
-        renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
-      select 'lease', 'many', 'k' || i, gen_random_uuid(), i, 'h', 'p', 60000, repeat('x', 500),
-        20000, 50000, 50000, now(), now(), now() + interval '1 hour'
-      from generate_series(1, ${count}::int) i`;
-  });
-}
 
 /** Rows of about a kilobyte each: more than the buffers between a server and a stalled client hold. */
 const LONG_ROWS = 20_000;
+
+/** With {@link LONG_ROWS} leases, whose names do not matter. */
+let full: TestDatabase;
+
+beforeAll(async () => {
+  full = await createTestDatabase();
+  const client = new pg.Client(full.url);
+  await client.connect();
+  await client.query(`
+    insert into lease (face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, comment,
+      renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at)
+    select 'lease', 'many', 'k' || i, gen_random_uuid(), i, 'h', 'p', 60000, repeat('x', 500),
+      20000, 50000, 50000, now(), now(), now() + interval '1 hour'
+    from generate_series(1, ${String(LONG_ROWS)}) i`);
+  await client.end();
+});
+
+afterAll(() => full.drop());
 
 interface LongExport {
   readonly on: TestController;
@@ -31,8 +36,7 @@ interface LongExport {
 }
 
 async function openLong(role: Role = 'viewer'): Promise<LongExport & { tokenId: string }> {
-  const on = await startTestController();
-  await seedLeases(on, LONG_ROWS);
+  const on = await startTestController({ copyOf: full });
   const { secret, tokenId } = await on.token(role);
   return { on, secret, tokenId, response: await ask(on, secret) };
 }
@@ -68,8 +72,7 @@ async function standStill(
     raw: RawExport,
   ) => Promise<unknown>,
 ): Promise<RawExport> {
-  const on = await startTestController();
-  await seedLeases(on, LONG_ROWS);
+  const on = await startTestController({ copyOf: full });
   const { secret, tokenId } = await on.token('viewer');
   const { hostname, port } = new URL(on.url);
   const socket = connect(Number(port), hostname);

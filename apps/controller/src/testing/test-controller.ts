@@ -14,7 +14,7 @@ import {
 import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core/access';
 import type { GatewayAddresses } from '@leasehold/keys-core/gateway';
 import { createBootClock, createLogger, systemIds, type Logger } from '@leasehold/service-kit';
-import { createTestDatabase } from '@leasehold/testing';
+import { createTestDatabase, type TestDatabase } from '@leasehold/testing';
 import { afterAll, onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
 import type { DatacentersConfig } from '../peers/peers-config.ts';
@@ -34,6 +34,8 @@ export interface TestController {
 
 interface TestControllerOptions {
   readonly databaseUrl?: string;
+  /** Its own database is a copy of this one, which nobody uses. */
+  readonly copyOf?: TestDatabase;
   readonly port?: number;
   readonly log?: Logger;
   readonly ids?: IdSource;
@@ -77,7 +79,7 @@ export async function openTestController(
   options: TestControllerOptions = {},
 ): Promise<TestController & { readonly close: () => Promise<void> }> {
   const ending: (() => Promise<unknown>)[] = [];
-  const databaseUrl = options.databaseUrl ?? (await ownDatabase(ending));
+  const databaseUrl = options.databaseUrl ?? (await ownDatabase(ending, options.copyOf));
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
   ending.unshift(() => rm(home, { recursive: true, maxRetries: 10 }));
   const controller = await startController(
@@ -142,8 +144,11 @@ export async function openTestController(
   };
 }
 
-async function ownDatabase(ending: (() => Promise<unknown>)[]): Promise<string> {
-  const database = await createTestDatabase();
+async function ownDatabase(
+  ending: (() => Promise<unknown>)[],
+  copyOf?: TestDatabase,
+): Promise<string> {
+  const database = await createTestDatabase(copyOf);
   ending.unshift(() => database.drop());
   return database.url;
 }

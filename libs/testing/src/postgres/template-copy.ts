@@ -12,8 +12,12 @@ export interface TestDatabase {
 
 const NAME_LENGTH_MAX = 40;
 
-/** Copies the template of a cluster. `stem` becomes a part of the copy's name. */
-export async function copyTemplate(clusterUrl: string, stem: string): Promise<TestDatabase> {
+/** Copies the template of a cluster, or another database of it that nobody uses. `stem` becomes a part of the copy's name. */
+export async function copyTemplate(
+  clusterUrl: string,
+  stem: string,
+  template = TEMPLATE_DATABASE,
+): Promise<TestDatabase> {
   const readable = stem
     .toLowerCase()
     .replaceAll(/[^a-z0-9]+/g, '_')
@@ -24,7 +28,7 @@ export async function copyTemplate(clusterUrl: string, stem: string): Promise<Te
   const cluster = administrationOf(url.href);
   url.pathname = `/${name}`;
   await cluster.query(
-    `create database ${copy} template ${pg.escapeIdentifier(TEMPLATE_DATABASE)} strategy file_copy`,
+    `create database ${copy} template ${pg.escapeIdentifier(template)} strategy file_copy`,
   );
   return {
     name,
