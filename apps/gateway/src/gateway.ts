@@ -1,5 +1,4 @@
 /** The gateway's server: lets requests in, finds their route, and passes them on. */
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http, {
   type IncomingHttpHeaders,
@@ -27,12 +26,19 @@ import {
 import { admit, type Admitted, type KeyTarget } from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
 import { Elsewhere, type ControllerLink } from './controller-link.ts';
-import { headersForBackend, type ForwardedFrom } from './headers.ts';
+import { headersForBackend, requestIdOf, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
-import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
+import {
+  BackendFailed,
+  createPasser,
+  LOOK_MS,
+  Passing,
+  refusalOf,
+  type Passer,
+} from './passing.ts';
 import { redirect, redirectFor } from './redirects.ts';
-import { answerClientError, Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
-import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
+import { answerClientError, boundStrangers, Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { Routes, wantedBy, type ActiveRoute, type Wanted } from './routes.ts';
 import {
   assertPlainHead,
   assertWebSocket,
@@ -114,6 +120,7 @@ class GatewayService implements Gateway {
   readonly #server: Server;
   readonly #metricsServer: Server;
   readonly #guard: ConnectionGuard;
+  readonly #countStrange: (socket: Socket) => void;
   readonly #stopping = new AbortController();
   #cancelLook: () => void = () => undefined;
 
@@ -142,6 +149,7 @@ class GatewayService implements Gateway {
     this.#metrics = createMetrics(() => clock.nowMs(), this.#routes);
     this.#passer = createPasser(this.#metrics.observer);
     this.#sources = createSources({ trustedProxies: config.trustedProxies });
+    this.#countStrange = boundStrangers(clock, (socket) => this.#guard.isStrange(socket));
     this.#server = this.#createServer();
     this.#guard = guardConnections(this.#server, {
       perAddressMax: STRANGERS_PER_ADDRESS_MAX,
@@ -232,9 +240,8 @@ class GatewayService implements Gateway {
       void this.#serve(this.#arrived(request, socket, head));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      const code = clientErrorCode(error);
+      const code = answerClientError(error, socket);
       if (code !== undefined) this.#metrics.refused(code);
-      answerClientError(error, socket);
     });
     return server;
   }
@@ -276,6 +283,7 @@ class GatewayService implements Gateway {
   #answerFailure({ request, requestId, to }: Arrived, error: unknown): void {
     const refusal = refusalOf(error);
     this.#metrics.refused(refusal.code);
+    this.#countStrange(request.socket);
     const { code, reason, status } = refusal;
     const fields = { requestId, code, reason };
     if (!(error instanceof Refusal)) {
@@ -297,6 +305,7 @@ class GatewayService implements Gateway {
     if (target.form === 'own') {
       if (target.path === '/healthz' && !(to instanceof net.Socket)) {
         to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');
+        this.#countStrange(request.socket);
         return;
       }
       throw new Refusal('gateway.not_found');
@@ -547,18 +556,6 @@ class ClientGone extends Error {
   }
 }
 
-function refusalOf(error: unknown): Refusal {
-  if (error instanceof Refusal) return error;
-  if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
-  const code = error.repeat === 'never' ? 'gateway.backend_failed' : 'gateway.backend_unreachable';
-  return new Refusal(code, { cause: error });
-}
-
-function wantedBy({ claims }: VerifiedToken): Wanted {
-  const { ns: namespace, key: name, tag, grant, start } = claims;
-  return { namespace, name, tag, grant, start };
-}
-
 function heldBytesOf(request: IncomingMessage): number {
   const head = request.rawHeaders.reduce(
     (sum, text) => sum + text.length,
@@ -568,24 +565,9 @@ function heldBytesOf(request: IncomingMessage): number {
   return head + (hasBody(request) ? HELD_BODY_BYTES : 0);
 }
 
-/** What callers may name a request: it is written to the log as it is. */
-const GIVEN_ID = /^[\w.-]{1,64}$/u;
-
-function requestIdOf({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id'];
-  return typeof given === 'string' && GIVEN_ID.test(given) ? given : randomUUID();
-}
-
 /** The end of an upgrade that is no WebSocket yet is that of its socket. */
 function response(socket: Socket): Pick<ServerResponse, 'once'> {
   return socket as unknown as Pick<ServerResponse, 'once'>;
-}
-
-/** Why a request that could not be read is refused; undefined when its connection has failed or ended. */
-function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | undefined {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'gateway.too_slow';
-  const isRead = code.startsWith('HPE_') && code !== 'HPE_INVALID_EOF_STATE';
-  return isRead ? 'gateway.bad_request' : undefined;
 }
 
 async function listenOn(server: Server, { host, port }: Listen): Promise<void> {

@@ -62,6 +62,14 @@ export class BackendFailed extends Error {
 /** How often a request may be passed again: `always` if there was no connection, so that nothing was sent. */
 type Repeat = 'always' | 'once' | 'never';
 
+/** What a client is told of whatever its request has failed by. */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
+  const code = error.repeat === 'never' ? 'gateway.backend_failed' : 'gateway.backend_unreachable';
+  return new Refusal(code, { cause: error });
+}
+
 /** The backend took no connection in time. */
 class NotConnected extends Error {
   override readonly name = 'NotConnected';
