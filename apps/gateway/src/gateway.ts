@@ -122,6 +122,8 @@ class GatewayService implements Gateway {
   readonly #guard: ConnectionGuard;
   readonly #countStrange: (socket: Socket) => void;
   readonly #stopping = new AbortController();
+  /** When the tokens of what is open were last looked at, and when the first of them is over, by the database's clock. */
+  #lookedAt = { changes: -1, nextEndMs: Infinity };
   #cancelLook: () => void = () => undefined;
 
   constructor(config: GatewayConfig, deps: GatewayDeps) {
@@ -440,6 +442,7 @@ class GatewayService implements Gateway {
     // Its client waits with the body until somebody takes it.
     if (request.headers.expect !== undefined && !isWebSocket) to.writeContinue();
     this.#changeHead(active, arrived, target, admitted);
+    this.#expectEnd(token);
     const release = active.use(passing, this.#deps.clock);
     const kind = isWebSocket ? 'websocket' : 'request';
     try {
@@ -497,13 +500,22 @@ class GatewayService implements Gateway {
     );
   }
 
-  /** Ends what is open by tokens that are not in force any more. */
+  /** Ends what is open by tokens that are not in force any more: looks at all only when some may have become so. */
   #endRefused(): void {
     const databaseMs = this.#tokens.databaseMs();
+    const { changes } = this.#tokens;
+    if (changes === this.#lookedAt.changes && databaseMs < this.#lookedAt.nextEndMs) return;
+    this.#lookedAt = { changes, nextEndMs: Infinity };
     for (const passing of this.#open()) {
-      const problem = this.#tokens.problemOf(passing.parts.token, databaseMs);
-      if (problem !== undefined) passing.end(problem);
+      const { token } = passing.parts;
+      const problem = this.#tokens.problemOf(token, databaseMs);
+      if (problem === undefined) this.#expectEnd(token);
+      else passing.end(problem);
     }
+  }
+
+  #expectEnd({ endsAtMs }: VerifiedToken): void {
+    if (endsAtMs < this.#lookedAt.nextEndMs) this.#lookedAt.nextEndMs = endsAtMs;
   }
 
   /** Where a request comes from: what proxies say is kept if they are trusted. */
