@@ -35,7 +35,7 @@ export async function admit(
 ): Promise<Admitted> {
   const bearer = /^Bearer +(\S+)$/iu.exec(request.headers.authorization ?? '')?.[1];
   if (target.form !== 'token') return admitByHeader(deps, { target, request, bearer });
-  const token = await verified(deps, target.token);
+  const token = deps.tokens.known(target.token) ?? (await verified(deps, target.token));
   if (target.keyId !== undefined) assertHost(target.keyId, token);
   return { token, isBearer: isOwn(deps, bearer) };
 }
@@ -56,7 +56,7 @@ async function admitByHeader(
   let problem: Refusal | undefined;
   for (const text of [...(bearer === undefined ? [] : [bearer]), ...cookies]) {
     try {
-      const token = await verified(deps, text);
+      const token = deps.tokens.known(text) ?? (await verified(deps, text));
       assertKey(target, token);
       if (text !== bearer) assertSameOrigin(request);
       return { token, isBearer: isOwn(deps, bearer) };

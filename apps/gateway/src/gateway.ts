@@ -1,5 +1,4 @@
 /** The gateway's server: lets requests in, finds their route, and passes them on. */
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import http, {
   type IncomingHttpHeaders,
@@ -27,12 +26,19 @@ import {
 import { admit, type Admitted, type KeyTarget } from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
 import { Elsewhere, type ControllerLink } from './controller-link.ts';
-import { headersForBackend, type ForwardedFrom } from './headers.ts';
+import { headersForBackend, requestIdOf, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
-import { BackendFailed, createPasser, LOOK_MS, Passing, type Passer } from './passing.ts';
+import {
+  BackendFailed,
+  createPasser,
+  LOOK_MS,
+  Passing,
+  refusalOf,
+  type Passer,
+} from './passing.ts';
 import { redirect, redirectFor } from './redirects.ts';
-import { answerClientError, Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
-import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
+import { answerClientError, boundStrangers, Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { Routes, wantedBy, type ActiveRoute, type Wanted } from './routes.ts';
 import {
   assertPlainHead,
   assertWebSocket,
@@ -114,7 +120,10 @@ class GatewayService implements Gateway {
   readonly #server: Server;
   readonly #metricsServer: Server;
   readonly #guard: ConnectionGuard;
+  readonly #countStrange: (socket: Socket) => void;
   readonly #stopping = new AbortController();
+  /** When the tokens of what is open were last looked at, and when the first of them is over, by the database's clock. */
+  #lookedAt = { changes: -1, nextEndMs: Infinity };
   #cancelLook: () => void = () => undefined;
 
   constructor(config: GatewayConfig, deps: GatewayDeps) {
@@ -142,6 +151,7 @@ class GatewayService implements Gateway {
     this.#metrics = createMetrics(() => clock.nowMs(), this.#routes);
     this.#passer = createPasser(this.#metrics.observer);
     this.#sources = createSources({ trustedProxies: config.trustedProxies });
+    this.#countStrange = boundStrangers(clock, (socket) => this.#guard.isStrange(socket));
     this.#server = this.#createServer();
     this.#guard = guardConnections(this.#server, {
       perAddressMax: STRANGERS_PER_ADDRESS_MAX,
@@ -232,9 +242,8 @@ class GatewayService implements Gateway {
       void this.#serve(this.#arrived(request, socket, head));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      const code = clientErrorCode(error);
+      const code = answerClientError(error, socket);
       if (code !== undefined) this.#metrics.refused(code);
-      answerClientError(error, socket);
     });
     return server;
   }
@@ -276,6 +285,7 @@ class GatewayService implements Gateway {
   #answerFailure({ request, requestId, to }: Arrived, error: unknown): void {
     const refusal = refusalOf(error);
     this.#metrics.refused(refusal.code);
+    this.#countStrange(request.socket);
     const { code, reason, status } = refusal;
     const fields = { requestId, code, reason };
     if (!(error instanceof Refusal)) {
@@ -297,6 +307,7 @@ class GatewayService implements Gateway {
     if (target.form === 'own') {
       if (target.path === '/healthz' && !(to instanceof net.Socket)) {
         to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');
+        this.#countStrange(request.socket);
         return;
       }
       throw new Refusal('gateway.not_found');
@@ -431,6 +442,7 @@ class GatewayService implements Gateway {
     // Its client waits with the body until somebody takes it.
     if (request.headers.expect !== undefined && !isWebSocket) to.writeContinue();
     this.#changeHead(active, arrived, target, admitted);
+    this.#expectEnd(token);
     const release = active.use(passing, this.#deps.clock);
     const kind = isWebSocket ? 'websocket' : 'request';
     try {
@@ -488,13 +500,22 @@ class GatewayService implements Gateway {
     );
   }
 
-  /** Ends what is open by tokens that are not in force any more. */
+  /** Ends what is open by tokens that are not in force any more: looks at all only when some may have become so. */
   #endRefused(): void {
     const databaseMs = this.#tokens.databaseMs();
+    const { changes } = this.#tokens;
+    if (changes === this.#lookedAt.changes && databaseMs < this.#lookedAt.nextEndMs) return;
+    this.#lookedAt = { changes, nextEndMs: Infinity };
     for (const passing of this.#open()) {
-      const problem = this.#tokens.problemOf(passing.parts.token, databaseMs);
-      if (problem !== undefined) passing.end(problem);
+      const { token } = passing.parts;
+      const problem = this.#tokens.problemOf(token, databaseMs);
+      if (problem === undefined) this.#expectEnd(token);
+      else passing.end(problem);
     }
+  }
+
+  #expectEnd({ endsAtMs }: VerifiedToken): void {
+    if (endsAtMs < this.#lookedAt.nextEndMs) this.#lookedAt.nextEndMs = endsAtMs;
   }
 
   /** Where a request comes from: what proxies say is kept if they are trusted. */
@@ -547,18 +568,6 @@ class ClientGone extends Error {
   }
 }
 
-function refusalOf(error: unknown): Refusal {
-  if (error instanceof Refusal) return error;
-  if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
-  const code = error.repeat === 'never' ? 'gateway.backend_failed' : 'gateway.backend_unreachable';
-  return new Refusal(code, { cause: error });
-}
-
-function wantedBy({ claims }: VerifiedToken): Wanted {
-  const { ns: namespace, key: name, tag, grant, start } = claims;
-  return { namespace, name, tag, grant, start };
-}
-
 function heldBytesOf(request: IncomingMessage): number {
   const head = request.rawHeaders.reduce(
     (sum, text) => sum + text.length,
@@ -568,24 +577,9 @@ function heldBytesOf(request: IncomingMessage): number {
   return head + (hasBody(request) ? HELD_BODY_BYTES : 0);
 }
 
-/** What callers may name a request: it is written to the log as it is. */
-const GIVEN_ID = /^[\w.-]{1,64}$/u;
-
-function requestIdOf({ headers }: IncomingMessage): string {
-  const given = headers['x-request-id'];
-  return typeof given === 'string' && GIVEN_ID.test(given) ? given : randomUUID();
-}
-
 /** The end of an upgrade that is no WebSocket yet is that of its socket. */
 function response(socket: Socket): Pick<ServerResponse, 'once'> {
   return socket as unknown as Pick<ServerResponse, 'once'>;
-}
-
-/** Why a request that could not be read is refused; undefined when its connection has failed or ended. */
-function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | undefined {
-  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'gateway.too_slow';
-  const isRead = code.startsWith('HPE_') && code !== 'HPE_INVALID_EOF_STATE';
-  return isRead ? 'gateway.bad_request' : undefined;
 }
 
 async function listenOn(server: Server, { host, port }: Listen): Promise<void> {

@@ -1,4 +1,5 @@
 /** What a backend is told about a request, and what of its answer is for the gateway alone. */
+import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { GatewayRoute, GatewayTokenClaims } from '@leasehold/keys-core';
 import type { TraceCarrier } from '@leasehold/service-kit/tracing';
@@ -63,6 +64,14 @@ export interface ForwardedFrom {
   readonly addresses: readonly string[];
   readonly protocol: 'http' | 'https';
   readonly host: string;
+}
+
+/** What callers may name a request: it is written to the log as it is. */
+const GIVEN_ID = /^[\w.-]{1,64}$/u;
+
+export function requestIdOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id'];
+  return typeof given === 'string' && GIVEN_ID.test(given) ? given : randomUUID();
 }
 
 /** What backends are told about the user of a token. */

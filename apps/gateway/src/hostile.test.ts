@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import net from 'node:net';
 import { keyHostLabel } from '@leasehold/keys-core/gateway-addresses';
 import { waitUntil } from '@leasehold/testing';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   openGatewayStage,
   startBackend,
@@ -367,3 +368,60 @@ describe('where a request comes from', () => {
     expect(own.json.headers['x-forwarded-proto']).toBe('https');
   });
 });
+
+describe('strangers who ask as fast as it goes', () => {
+  const NO_TOKEN = '/k/_/room/';
+
+  test('of one that is refused ten times within a second nothing more is read, and later it is closed', async () => {
+    const { stage, token } = await openHostile();
+    const asked = askOneByOne(
+      stage,
+      Array.from({ length: 100 }, () => NO_TOKEN),
+    );
+    await waitUntil(() => asked.answered >= 10);
+    expect((await stage.ask(`/t/${token}/`)).status).toBe(200);
+    expect(asked.isOver).toBe(false);
+    await waitUntil(() => {
+      stage.skip(500);
+      return asked.isOver;
+    });
+    expect(asked.answered).toBe(10);
+  });
+
+  test('one that asks less often goes on, and so does a connection that a user has', async () => {
+    const { stage, token } = await openHostile();
+    const seldom = askOneByOne(
+      stage,
+      Array.from({ length: 30 }, () => '/healthz'),
+      () => stage.skip(200),
+    );
+    await waitUntil(() => seldom.answered === 30);
+    const ofUser = Array.from({ length: 30 }, () => NO_TOKEN);
+    const user = askOneByOne(stage, [`/t/${token}/`, ...ofUser]);
+    await waitUntil(() => user.answered === 31);
+    expect([seldom.isOver, user.isOver]).toEqual([false, false]);
+  });
+});
+
+/** Asks over one connection, each time after the answer to the last. */
+function askOneByOne(
+  { port }: GatewayStage,
+  paths: readonly string[],
+  onAnswer: () => void = () => undefined,
+): { answered: number; isOver: boolean } {
+  const seen = { answered: 0, isOver: false };
+  const socket = net.connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  const ask = (): void => {
+    const path = paths[seen.answered];
+    if (path !== undefined) socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`);
+  };
+  socket.on('data', () => {
+    seen.answered += 1;
+    onAnswer();
+    ask();
+  });
+  socket.on('error', () => undefined).once('close', () => (seen.isOver = true));
+  ask();
+  return seen;
+}

@@ -9,6 +9,7 @@ import { Readable } from 'node:stream';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { createProxyServer } from 'httpxy';
 import { headersForClient, type AnswerPlace } from './headers.ts';
+import { pump, type OnPiece } from './pump.ts';
 import { Refusal, refuse, refuseUpgrade, type RefusalCode } from './refusal.ts';
 import type { ActiveRoute, RouteUser } from './routes.ts';
 import { hasBody } from './target.ts';
@@ -61,6 +62,14 @@ export class BackendFailed extends Error {
 
 /** How often a request may be passed again: `always` if there was no connection, so that nothing was sent. */
 type Repeat = 'always' | 'once' | 'never';
+
+/** What a client is told of whatever its request has failed by. */
+export function refusalOf(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  if (!(error instanceof BackendFailed)) return new Refusal('gateway.failed', { cause: error });
+  const code = error.repeat === 'never' ? 'gateway.backend_failed' : 'gateway.backend_unreachable';
+  return new Refusal(code, { cause: error });
+}
 
 /** The backend took no connection in time. */
 class NotConnected extends Error {
@@ -201,9 +210,33 @@ class NoBody extends Readable {
 }
 const NO_BODY = new NoBody();
 
+/** The body of a request, as the library takes it. */
+class Body extends Readable {
+  readonly #request: IncomingMessage;
+  readonly #onPiece: OnPiece;
+  #isWanted = true;
+
+  constructor(request: IncomingMessage, onPiece: OnPiece) {
+    super();
+    this.#request = request;
+    this.#onPiece = onPiece;
+  }
+
+  override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
+    pump(this.#request, destination, (piece) => this.#isWanted && this.#onPiece(piece));
+    return destination;
+  }
+
+  /** Where the answer is over before it, the library lets the rest flow to nowhere. */
+  override resume(): this {
+    this.#isWanted = false;
+    this.#request.resume();
+    return this;
+  }
+}
+
 function requestPasser(observer: PassingObserver): Passer['request'] {
-  const proxy = createProxyServer();
-  // In the same turn the body is piped: a listener that is added earlier would take its first piece alone.
+  const proxy = createProxyServer({ selfHandleResponse: true });
   proxy.on('proxyReq', (outgoing, request) => {
     const passing = passingOf(request);
     if (passing?.mayPass() !== true) {
@@ -214,7 +247,6 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
     passing.boundConnect(outgoing);
     // Nobody asked for it. Without a listener the library would wait for an answer that does not come.
     outgoing.once('upgrade', () => passing.end('gateway.backend_failed'));
-    if (hasBody(request)) guard(request, passing, 'in', observer);
   });
   proxy.on('proxyRes', (answer, request, response) => {
     const passing = passingOf(request);
@@ -223,11 +255,12 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
       return;
     }
     passing.parts.active.agent.heard(answer.headers['keep-alive']);
-    answer.headers = headersForClient(answer.headers, passing.parts.place);
-    // Of the client's connection: the library would take what the backend says, or what was asked of it.
-    answer.headers.connection = response.shouldKeepAlive ? 'keep-alive' : 'close';
+    const headers = headersForClient(answer.headers, passing.parts.place);
+    headers.connection =
+      response.shouldKeepAlive && request.httpVersion !== '1.0' ? 'keep-alive' : 'close';
+    response.writeHead(answer.statusCode ?? 0, answer.statusMessage, headers);
     observer.firstByte(passing);
-    guard(answer, passing, 'out', observer);
+    pump(answer, response, judge(passing, 'out', observer));
   });
   return async (passing) => {
     const { request, to, active } = passing.parts;
@@ -237,7 +270,7 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
       await proxy.web(request, to, {
         target: targetOf(active),
         agent: active.agent,
-        ...(hasBody(request) ? {} : { buffer: NO_BODY }),
+        buffer: hasBody(request) ? new Body(request, judge(passing, 'in', observer)) : NO_BODY,
       });
       return outcomeOf(passing);
     } catch (error) {
@@ -271,18 +304,13 @@ function mayAnswer(passing: Passing, answer: IncomingMessage): boolean {
   return true;
 }
 
-/** Judges each piece before the library passes it: where it ends the passing, the other side is destroyed already. */
-function guard(
-  source: IncomingMessage | Socket,
-  passing: Passing,
-  direction: 'in' | 'out',
-  observer: PassingObserver,
-): void {
-  source.prependListener('data', ({ length }: Buffer) => {
-    if (!passing.mayPass()) return;
+function judge(passing: Passing, direction: 'in' | 'out', observer: PassingObserver): OnPiece {
+  return ({ length }) => {
+    if (!passing.mayPass()) return false;
     passing.bytes[direction] += length;
     observer.bytes(direction, length);
-  });
+    return true;
+  };
 }
 
 interface BackendPlace {
@@ -333,7 +361,7 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
   proxy.on('proxyReqWs', (outgoing, request) => {
     const passing = passingOf(request);
     if (passing === undefined) return;
-    const judge = (answer: IncomingMessage): boolean => {
+    const accept = (answer: IncomingMessage): boolean => {
       if (!mayAnswer(passing, answer)) return false;
       answer.headers = headersForClient(answer.headers, passing.parts.place);
       observer.firstByte(passing);
@@ -342,7 +370,7 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
     // Before the library's own listeners, which write to the client.
     outgoing.on('upgrade', (answer, backend: Socket) => {
       const { upgrade } = answer.headers;
-      if (!judge(answer)) backend.destroy();
+      if (!accept(answer)) backend.destroy();
       else if (upgrade !== undefined) {
         answer.headers.upgrade = upgrade;
         answer.headers.connection = 'Upgrade';
@@ -352,9 +380,10 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
     outgoing.on('response', (answer) => {
       // It keeps its socket from being used again: the library writes the answer by hand.
       const { 'transfer-encoding': encoding } = answer.headers;
-      if (!judge(answer)) answer.destroy();
+      if (!accept(answer)) answer.destroy();
       else if (encoding !== undefined) answer.headers['transfer-encoding'] = encoding;
-      guard(answer, passing, 'out', observer);
+      const mayPass = judge(passing, 'out', observer);
+      answer.prependListener('data', mayPass);
     });
   });
   proxy.on('open', (backend) => {
@@ -411,8 +440,11 @@ function join(passing: Passing, backend: Socket, observer: PassingObserver): voi
   if (!(to instanceof net.Socket)) return;
   passing.isOpen = true;
   passing.outgoing = backend;
-  guard(to, passing, 'in', observer);
-  guard(backend, passing, 'out', observer);
+  // In the turn in which the library has begun to pipe: nothing has been passed.
+  backend.unpipe(to);
+  to.unpipe(backend);
+  pump(to, backend, judge(passing, 'in', observer));
+  pump(backend, to, judge(passing, 'out', observer));
   const cut = (): void => {
     to.destroy();
     backend.destroy();

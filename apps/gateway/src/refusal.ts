@@ -1,6 +1,8 @@
 /** How the gateway itself answers: with a code, a sentence that any user may see, and the id of the request. */
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 
 /** What the gateway refuses, with the HTTP status and what a user is told. Nothing of a program is in it. */
 const REFUSALS = {
@@ -134,19 +136,66 @@ export function refuseUpgrade(
   );
 }
 
-/** Answers a request that could not be read, and closes its socket. */
-export function answerClientError({ code }: NodeJS.ErrnoException, socket: Duplex): void {
-  if (!socket.writable || code === 'ECONNRESET') {
-    socket.destroy();
-    return;
-  }
-  const status =
-    code === 'HPE_HEADER_OVERFLOW'
-      ? '431 Request Header Fields Too Large'
-      : code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? '408 Request Timeout'
-        : '400 Bad Request';
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () =>
-    socket.destroy(),
-  );
+/** Answers a request that could not be read, and closes its socket. @returns why; undefined when its connection has ended. */
+export function answerClientError(
+  error: NodeJS.ErrnoException,
+  socket: Duplex,
+): RefusalCode | undefined {
+  const { code } = error;
+  if (socket.writable && code !== 'ECONNRESET') {
+    const status =
+      code === 'HPE_HEADER_OVERFLOW'
+        ? '431 Request Header Fields Too Large'
+        : code === 'ERR_HTTP_REQUEST_TIMEOUT'
+          ? '408 Request Timeout'
+          : '400 Bad Request';
+    socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () =>
+      socket.destroy(),
+    );
+  } else socket.destroy();
+  return clientErrorCode(error);
+}
+
+/** Why a request that could not be read is refused; undefined when its connection has failed or ended. */
+function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | undefined {
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'gateway.too_slow';
+  const isRead = code.startsWith('HPE_') && code !== 'HPE_INVALID_EOF_STATE';
+  return isRead ? 'gateway.bad_request' : undefined;
+}
+
+/** What strangers are answered over one connection in {@link RATE_MS}: a page without a token asks for all its parts. */
+const STRANGE_ANSWERS_MAX = 10;
+const RATE_MS = 1_000;
+/** How long a connection over which more is asked stays open, unread: whoever was closed at once would be back at once. */
+const SILENCED_MS = 2_000;
+
+/**
+ * Keeps strangers from having the gateway answer them as fast as they ask.
+ * @returns counts an answer of the gateway itself over a connection. Of that of a stranger with too many of them
+ * nothing more is read, and later it is closed.
+ */
+export function boundStrangers(
+  clock: TickingClock,
+  isStrange: (socket: Socket) => boolean,
+): (socket: Socket) => void {
+  const rates = new WeakMap<Socket, { sinceMs: number; count: number }>();
+  return (socket) => {
+    if (!isStrange(socket)) return;
+    const nowMs = clock.nowMs();
+    const rate = rates.get(socket);
+    if (rate === undefined) rates.set(socket, { sinceMs: nowMs, count: 1 });
+    else if (nowMs - rate.sinceMs >= RATE_MS) Object.assign(rate, { sinceMs: nowMs, count: 1 });
+    else {
+      rate.count += 1;
+      if (rate.count === STRANGE_ANSWERS_MAX) silence(socket, clock);
+    }
+  };
+}
+
+function silence(socket: Socket, clock: TickingClock): void {
+  // Node begins to read again after each answer.
+  socket.on('resume', () => socket.pause());
+  socket.pause();
+  const cancel = clock.at(clock.nowMs() + SILENCED_MS, () => socket.destroy());
+  socket.once('close', cancel);
 }

@@ -7,7 +7,12 @@
  */
 import http from 'node:http';
 import type net from 'node:net';
-import { LIMITS, type GatewayRoute, type GatewaySynced } from '@leasehold/keys-core';
+import {
+  LIMITS,
+  type GatewayRoute,
+  type GatewaySynced,
+  type GatewayTokenClaims,
+} from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { GatewayBounds } from './config.ts';
 import { LinkDown, type ControllerLink, type SyncInput } from './controller-link.ts';
@@ -23,6 +28,12 @@ export interface Wanted {
   readonly grant?: string | undefined;
   /** What may be started. */
   readonly start?: string | undefined;
+}
+
+/** What the requests of a token are for. */
+export function wantedBy({ claims }: { readonly claims: GatewayTokenClaims }): Wanted {
+  const { ns: namespace, key: name, tag, grant, start } = claims;
+  return { namespace, name, tag, grant, start };
 }
 
 /** A request or a WebSocket that uses a route. */

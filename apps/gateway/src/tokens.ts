@@ -33,6 +33,8 @@ export class VerifiedToken {
   readonly told: IncomingHttpHeaders;
   /** The path under which browsers reach its key. */
   readonly keyPrefix: string;
+  /** When it is over, by the clock of the database. */
+  readonly endsAtMs: number;
   /** The revision in which it was looked for among the revocations. */
   revision = '';
   isRevoked = false;
@@ -43,6 +45,7 @@ export class VerifiedToken {
     this.claims = claims;
     this.told = toldOfToken(claims);
     this.keyPrefix = keyPrefix({ namespace: claims.ns, name: claims.key });
+    this.endsAtMs = millisecondsOf(claims.exp);
   }
 }
 
@@ -64,6 +67,9 @@ export class Tokens {
     this.#onRefused = onRefused;
   }
 
+  /** Grows with each answer that may refuse a token which was in force. */
+  changes = 0;
+
   /** The revision of the revocations that are known. */
   get revision(): string | undefined {
     return this.#revision;
@@ -84,8 +90,10 @@ export class Tokens {
       this.#keys = await importGatewayKeys(keys);
       this.#keyTexts = texts;
       this.#verified.clear();
+      this.changes += 1;
     }
     if (revocations !== null) this.#revocations = revocations;
+    if (revision !== this.#revision) this.changes += 1;
     this.#revision = revision;
     this.#aheadMs = asOf - sentAtMs;
   }
@@ -99,8 +107,15 @@ export class Tokens {
 
   /** Whether a text is a token that a known key may have signed. */
   isOfKnownKey(text: string): boolean {
+    if (this.#verified.has(text)) return true;
     const kid = kidOf(text);
     return kid !== undefined && this.#keys.has(kid);
+  }
+
+  /** A token that was verified before, and is in force. */
+  known(text: string): VerifiedToken | undefined {
+    const verified = this.#verified.get(text);
+    return verified !== undefined && this.problemOf(verified) === undefined ? verified : undefined;
   }
 
   /** @throws {Refusal} when it is not signed by a known key, or is not in force. */
@@ -117,7 +132,7 @@ export class Tokens {
   problemOf(token: VerifiedToken, databaseMs = this.databaseMs()): RefusalCode | undefined {
     if (!this.#keys.has(token.kid)) return 'gateway.token_invalid';
     if (this.#aheadMs === undefined) return 'gateway.cut_off';
-    if (databaseMs >= millisecondsOf(token.claims.exp)) return 'gateway.token_expired';
+    if (databaseMs >= token.endsAtMs) return 'gateway.token_expired';
     if (token.revision !== this.#revision) this.#lookUp(token);
     return token.isRevoked ? 'gateway.token_revoked' : undefined;
   }

@@ -24,6 +24,8 @@ export interface ConnectionGuard {
   claimed(request: IncomingMessage): boolean;
   /** Notes that the caller of a request is known: neither it nor its connection counts any more. */
   known(request: IncomingMessage): void;
+  /** Whether nobody who is known has sent a request over this connection, and no proxy has it. */
+  isStrange(socket: Socket): boolean;
 }
 
 /** What counts: a connection, or a request that a proxy passes on. */
@@ -69,6 +71,7 @@ export function guardConnections(
       strangers.forget(request);
       strangers.forget(request.socket);
     },
+    isStrange: (socket) => strangers.holds(socket),
   };
 }
 
@@ -354,5 +357,7 @@ export function networkOf(address: string): string {
 
 /** An IPv4 address stays one, also where a socket for both kinds shows it as IPv6. */
 export function withoutMapping(address: string): string {
+  // Asked with each request.
+  if (!address.startsWith('::')) return address;
   return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/iu.exec(address)?.[1] ?? address;
 }

@@ -2,7 +2,7 @@
  * Gateway tokens: JSON Web Tokens, signed with Ed25519. Pure, so that a gateway, which has no database, verifies
  * them with the public keys that its controller has told it.
  */
-import { compactVerify, decodeProtectedHeader, importJWK, SignJWT } from 'jose';
+import { compactVerify, importJWK, SignJWT } from 'jose';
 import type { GatewayKey, GatewayRevocation, GatewayTokenClaims } from '../kernel/gateway.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import { isWithinNamespace } from '../kernel/resource.ts';
@@ -84,12 +84,20 @@ function refused(reason: GatewayTokenProblem): VerifiedGatewayToken {
   return { outcome: 'refused', reason };
 }
 
-/** The id of the key that a token names; undefined for what is no token of ours. */
+/** Three parts, of which the first begins as `{"kid` or `{"alg` does. */
+const SHAPE = /^(eyJ[\w-]*)\.[\w-]+\.[\w-]+$/u;
+
+/**
+ * The id of the key that a token names; undefined for what is no token of ours. Anybody sends texts as fast as it
+ * goes: for those that are no tokens nothing is decoded, and no error is made.
+ */
 export function kidOf(token: string): string | undefined {
   if (token.length > LIMITS.gatewayTokenBytesMax) return undefined;
+  const [, head] = SHAPE.exec(token) ?? [];
+  if (head === undefined) return undefined;
   try {
-    const { alg, kid } = decodeProtectedHeader(token);
-    return alg === ALGORITHM && typeof kid === 'string' ? kid : undefined;
+    const said = JSON.parse(Buffer.from(head, 'base64url').toString()) as Record<string, unknown>;
+    return said['alg'] === ALGORITHM && typeof said['kid'] === 'string' ? said['kid'] : undefined;
   } catch {
     return undefined;
   }

@@ -1,0 +1,61 @@
+/**
+ * Carries bodies and WebSockets, piece by piece. The system takes megabytes at once of each of many large bodies, and
+ * until all have been given theirs, nobody else would be answered. So one turn of the event loop passes a certain
+ * amount of what is more than the other side takes at once, and the rest waits for the next turn, each in its order.
+ */
+import type { Readable } from 'node:stream';
+
+/** What one turn passes of bodies that are larger than what is taken at once. */
+export const TURN_BYTES = 4 * 1_024 * 1_024;
+/** How many of those that wait go on in one turn. Each passes some pieces of up to 64 KB. */
+const TURN_SOURCES_MAX = 32;
+
+/** Whether a piece may be passed. Where not, the other side is destroyed already. */
+export type OnPiece = (piece: Buffer) => boolean;
+
+/** Passes on what is read, as it may be, and reads no more than the other side takes. */
+export function pump(source: Readable, to: NodeJS.WritableStream, onPiece: OnPiece): void {
+  const goOn = (): void => void source.resume();
+  source.on('data', (piece: Buffer) => {
+    if (!onPiece(piece) || to.write(piece)) return;
+    source.pause();
+    turn.count(piece.length);
+    to.once('drain', () => turn.go(goOn));
+  });
+  source.once('end', () => to.end());
+  source.resume();
+}
+
+/** The present turn of the event loop. */
+class Turn {
+  #left = TURN_BYTES;
+  #waiting: (() => void)[] = [];
+  #isOn = false;
+
+  count(bytes: number): void {
+    this.#left -= bytes;
+    this.#begin();
+  }
+
+  /** Now, or in a later turn, in the order in which they came. */
+  go(work: () => void): void {
+    if (this.#left > 0) {
+      work();
+      return;
+    }
+    this.#waiting.push(work);
+    this.#begin();
+  }
+
+  #begin(): void {
+    if (this.#isOn) return;
+    this.#isOn = true;
+    setImmediate(() => {
+      this.#isOn = false;
+      this.#left = TURN_BYTES;
+      for (const work of this.#waiting.splice(0, TURN_SOURCES_MAX)) work();
+      if (this.#waiting.length > 0) this.#begin();
+    });
+  }
+}
+const turn = new Turn();
