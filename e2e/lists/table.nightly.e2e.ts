@@ -170,7 +170,7 @@ test('drones, people and API tokens are found by a part of their names', async (
   for (const [path, label, text, found] of [
     ['/drones', 'Search drones', 'FRA-3', 'drone-fra-3'],
     ['/access?tab=people', 'Search people', 'HADDAD', /Haddad/u],
-    ['/access', 'Search API tokens', 'GATEWAY', 'room-gateway'],
+    ['/access', 'Search API tokens', 'ROOM-GATE', 'room-gateway'],
   ] as const) {
     await page.goto(path);
     await untilLive(page);

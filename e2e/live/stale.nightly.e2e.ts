@@ -1,4 +1,4 @@
-import type { Locator, Page } from '@playwright/test';
+import type { Locator, Page, Request } from '@playwright/test';
 import { holdLease, timesOn, untilLive } from '../fixtures/grants.ts';
 import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
@@ -31,9 +31,12 @@ test.describe('nothing is shown as newer than it is', () => {
     stack,
   }) => {
     const page = await pageAs('operator');
+    const reads = readsUnderWay(page);
     await openHeld(page, stack, 'thought-about');
     await page.getByRole('button', { name: 'Revoke', exact: true }).click();
     await expect(page.getByRole('dialog')).toBeVisible();
+    // What was asked before is still answered, and shown as of its answer; nothing more is asked.
+    await expect.poll(() => reads.size).toBe(0);
     const times = await timesOn(page);
     await page.clock.fastForward(LATER);
     await expect(page.getByText(/^as of 4\d s ago/).first()).toBeVisible();
@@ -118,6 +121,18 @@ test.describe('nothing is shown as newer than it is', () => {
 
 function stale(page: Page): Locator {
   return page.getByRole('alert').filter({ hasText: /^Stale/ });
+}
+
+/** What a page has asked and has no answer to yet, without the stream of events, which never ends. */
+function readsUnderWay(page: Page): ReadonlySet<Request> {
+  const reads = new Set<Request>();
+  page.on('request', (request) => {
+    const { pathname } = new URL(request.url());
+    if (pathname.startsWith('/trpc/') && !pathname.startsWith('/trpc/events.')) reads.add(request);
+  });
+  page.on('requestfinished', (request) => reads.delete(request));
+  page.on('requestfailed', (request) => reads.delete(request));
+  return reads;
 }
 
 /** Opens a lease that somebody holds, with clocks that can be set. */

@@ -86,6 +86,9 @@ test('marks are as far from each other as a finger needs', () => {
   const at = (minute: number) => act(minute);
   expect(marksOf([at(32), at(30)], HOUR)).toHaveLength(1);
   expect(marksOf([at(35), at(30)], HOUR)).toHaveLength(2);
+
+  const [later, earlier] = marksOf([at(32), at(29), at(27)], HOUR);
+  expect((later?.atMs ?? 0) - (earlier?.atMs ?? 0)).toBeGreaterThanOrEqual(4 * 60_000);
 });
 
 test('acts that were recorded in another order than that of their times are marked at their times', () => {

@@ -96,22 +96,17 @@ export function marksOf(
   }: { readonly fromMs: number; readonly toMs: number; readonly widthPx: number },
 ): ActMark[] {
   const togetherMs = ((toMs - fromMs) / Math.max(1, widthPx)) * TOGETHER_PX;
-  const groups: AuditEntry[][] = [];
-  const newestFirst = acts.toSorted((one, other) => Date.parse(other.at) - Date.parse(one.at));
-  for (const act of newestFirst) {
+  const groups: { readonly atMs: number; readonly acts: AuditEntry[] }[] = [];
+  const oldestFirst = acts.toSorted((one, other) => Date.parse(one.at) - Date.parse(other.at));
+  for (const act of oldestFirst) {
     const atMs = Date.parse(act.at);
     if (atMs < fromMs || atMs > toMs) continue;
-    const group = groups.at(-1);
-    const newest = group?.[0];
-    if (group !== undefined && newest !== undefined && Date.parse(newest.at) - atMs < togetherMs) {
-      group.push(act);
-    } else groups.push([act]);
+    // Measured from the first one, where the mark is: so no two marks are closer than this.
+    const group = groups[0];
+    if (group !== undefined && atMs - group.atMs < togetherMs) group.acts.unshift(act);
+    else groups.unshift({ atMs, acts: [act] });
   }
-  return groups.map((group) => ({
-    acts: group,
-    atMs: Date.parse(group.at(-1)?.at ?? ''),
-    href: auditHref(group),
-  }));
+  return groups.map((group) => ({ ...group, href: auditHref(group.acts) }));
 }
 
 function auditHref(acts: readonly AuditEntry[]): string {
