@@ -166,7 +166,7 @@ function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | un
 /** What strangers are answered over one connection in {@link RATE_MS}: a page without a token asks for all its parts. */
 const STRANGE_ANSWERS_MAX = 10;
 const RATE_MS = 1_000;
-/** How long a connection over which more is asked stays open, unread: whoever was closed at once would be back at once. */
+/** How long a connection over which more is asked stays open, unread: a client that is cut off at once is back at once. */
 const SILENCED_MS = 2_000;
 
 /**

@@ -87,7 +87,7 @@ describe('leases in other datacenters', () => {
     expect([wire.holderOf('a'), clock.waitingCount]).toEqual([undefined, 0]);
   });
 
-  test('whose grant cannot be confirmed because their datacenter is out of reach are waited for anew', async () => {
+  test('whose grant cannot be confirmed because their datacenter is out of reach are waited for again', async () => {
     const { clock, wire, define } = setUpLeases();
     wire.isWaitedFor = true;
     wire.beforeHeartbeat = () => {
