@@ -30,7 +30,8 @@ import {
   LOCK_NOT_AVAILABLE,
   readClock,
 } from './sql/guard.ts';
-import { type AskedPool, grantSlots, openPools } from './sql/pools.ts';
+import { type AskedPool, openPools } from './sql/open-pools.ts';
+import { grantSlots } from './sql/pools.ts';
 import { keyText } from './sql/requests.ts';
 
 /** How often a statement is sent: the first tries may find that a lease is a pool, and that it is not there yet. */

@@ -22,15 +22,8 @@ import {
   watchClock,
 } from './granting.ts';
 import { guardNow, readClock } from './sql/guard.ts';
-import {
-  type AskedPool,
-  grantSlots,
-  type MetPool,
-  openPools,
-  poolsOf,
-  readPools,
-  type SlotRequest,
-} from './sql/pools.ts';
+import { type AskedPool, openPools, poolsOf } from './sql/open-pools.ts';
+import { grantSlots, type MetPool, readPools, type SlotRequest } from './sql/pools.ts';
 import { keyText } from './sql/requests.ts';
 
 /** How often a statement is sent while other controllers grant of the same pool at the same moment. */

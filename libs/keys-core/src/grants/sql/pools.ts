@@ -12,15 +12,9 @@
  */
 import type { GrantRequest, LeaseRow } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import { poolKindOf, type PoolHolder, type PoolKind, type SlotMode } from '../../kernel/pool.ts';
-import type { Named } from '../../kernel/resource.ts';
+import type { PoolHolder, SlotMode } from '../../kernel/pool.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import {
-  type GrantGuard,
-  IS_ENDED_BY_WORD,
-  isTakable,
-  NEVER,
-} from '../../postgres/clock/expiry.ts';
+import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
 import {
   arrayText,
   C,
@@ -35,11 +29,9 @@ import {
 } from '../../postgres/sql.ts';
 import {
   EXPIRED_CALLBACKS,
-  EXPIRED_FACTS,
   expiredReason,
   grantDetail,
   IS_CONFIRMED,
-  PREVIOUS_END,
   requestsEnded,
 } from './facts.ts';
 import {
@@ -57,7 +49,6 @@ export type SlotRequest = GrantRequest & { readonly mode: SlotMode };
 
 /** No name that users choose has this character. Alone it is the name of a namespace's own row. */
 const MARK = fragment`chr(31)`;
-export const MARK_TEXT = '\u001F';
 
 /** How many holders a refusal names. */
 const HOLDERS_SHOWN_MAX = 10;
@@ -174,7 +165,7 @@ export async function grantSlots(
 
 /** What a request for a slot meets. */
 export interface MetPool {
-  /** Whether the pool exists: see {@link openPools}. */
+  /** Whether the pool exists: see `openPools`. */
   readonly isOpen: boolean;
   /** Whether it has its turn, and there is room. */
   readonly isEntitled: boolean;
@@ -472,116 +463,4 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
       from seen_slot s
       left join lapsed x on x.namespace = s.namespace and x.name = s.name
     )`;
-}
-
-/** A pool whose own row is wanted. */
-export interface AskedPool extends Named {
-  readonly kind: PoolKind;
-  /** Whether all keys of the namespace have a limit together: this decides where the slots are. */
-  readonly hasTotal: boolean;
-}
-
-/**
- * Makes the own rows of pools, where nobody holds the scope; of a scope that somebody holds it does nothing.
- *
- * - **Locks** only rows that look free and that nobody has locked, and judges once they are locked.
- * - **With permits** only as the declaration is by then, which it locks: a total that comes or goes looks for
- *   the rows that this makes, see `declarePermits`.
- * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
- * - **Index**: the primary keys.
- */
-export async function openPools(
-  sql: Sql<'transitions' | 'guests'>,
-  pools: readonly AskedPool[],
-  { belief }: Pick<GrantGuard, 'belief'>,
-): Promise<void> {
-  await sql.$queryRaw`
-    with asked as materialized (
-      select distinct a.namespace ${C} as namespace, a.name ${C} as name, a.kind, a.has_total
-      from unnest(
-        ${textArray(pools.map(({ namespace }) => namespace))}::text[],
-        ${textArray(pools.map(({ name }) => name))}::text[],
-        ${textArray(pools.map(({ kind }) => kind))}::text[],
-        ${arrayText(pools.map(({ hasTotal }) => String(hasTotal)))}::boolean[]
-      ) as a (namespace, name, kind, has_total)
-    ),
-    declared as materialized (
-      select d.namespace, d.permits_total is not null as has_total
-      from lease_declaration d
-      where d.permits_per_key is not null
-        and d.namespace in (select a.namespace from asked a where a.kind = 'permit')
-      order by d.namespace
-      for share of d
-    ),
-    openable as materialized (
-      select a.* from asked a
-      where not ${isFound(fragment`
-        select true from lease l
-        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name`)}
-      union all
-      select a.*
-      from (select a.* from asked a order by a.namespace, a.name) a
-      cross join lateral (
-        select from lease l
-        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
-          and l.pool is null and ${isTakable(belief)}
-        for update of l skip locked
-      ) k
-    ),
-    opened as (
-      insert into lease as l (
-        face, namespace, name, lease_id, fencing_token, holder, principal,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms,
-        granted_at, renewed_at, expires_at, released_at, end_reason, stops_by, pool, mode
-      )
-      select 'lease', a.namespace, a.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '',
-        4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', ${NEVER}, a.name, a.kind
-      from openable a
-      cross join (select clock_timestamp() as at) n
-      where (a.kind = 'shared' or exists (
-        select from declared d where d.namespace = a.namespace and d.has_total = a.has_total
-      ))
-      order by a.namespace, a.name
-      on conflict (face, namespace, name) do update set
-        lease_id = excluded.lease_id,
-        previous_lease_id = l.lease_id,
-        previous_fencing_token = l.fencing_token,
-        previous_end = ${PREVIOUS_END},
-        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
-        holder = '',
-        principal = '',
-        comment = null,
-        metadata = null,
-        ttl_ms = excluded.ttl_ms,
-        renew_after_ms = excluded.renew_after_ms,
-        soft_after_ms = excluded.soft_after_ms,
-        hard_after_ms = excluded.hard_after_ms,
-        released_at = excluded.released_at,
-        end_reason = 'removed',
-        stops_by = ${NEVER},
-        pool = excluded.pool,
-        mode = excluded.mode
-      where l.pool is null and ${isTakable(belief)}
-      returning l.face, l.namespace, l.name, l.previous_lease_id, l.previous_fencing_token,
-        l.previous_end
-    ),
-    expired as (
-      select o.face, o.namespace, o.name, o.previous_lease_id as lease_id,
-        o.previous_fencing_token as fencing_token, o.previous_end = 'lapsed' as is_confirmed
-      from opened o
-      where o.previous_end in ('lapsed', 'unconfirmed')
-    ),
-    ${EXPIRED_FACTS}
-    select o.name from opened o`;
-}
-
-/** The pools whose own rows a request needs. */
-export function poolsOf(
-  { namespace, name, mode }: SlotRequest,
-  { total }: Pick<MetPool, 'total'>,
-): AskedPool[] {
-  const kind = poolKindOf(mode);
-  const hasTotal = kind === 'permit' && total !== null;
-  const own = { namespace, name, kind, hasTotal };
-  return hasTotal ? [own, { ...own, name: MARK_TEXT }] : [own];
 }
