@@ -241,6 +241,8 @@ export interface Judged {
   readonly verdicts: ReadonlyMap<string, Verdict>;
   /** The pools that do not exist yet, and whose scope nobody holds. */
   readonly missing: readonly AskedPool[];
+  /** How many may hold all keys of the pool together, by lease id; null for no limit. */
+  readonly totals: ReadonlyMap<string, number | null>;
 }
 
 /** Finds why each of these requests was not granted. Locks nothing. */
@@ -253,15 +255,17 @@ export async function judge(
   const pools = await readPools(sql, requests, guardNow(store));
   const missing: AskedPool[] = [];
   const verdicts = new Map<string, Verdict>();
+  const totals = new Map<string, number | null>();
   for (const [index, request] of requests.entries()) {
     const pool = pools.get(request.leaseId);
     const refusal = refusals[index];
     if (pool === undefined || refusal === undefined) continue;
+    totals.set(request.leaseId, pool.total);
     const verdict = verdictOf(store, request, { pool, refusal });
     if (verdict !== undefined) verdicts.set(request.leaseId, verdict);
     else missing.push(...poolsOf(request, pool));
   }
-  return { verdicts, missing };
+  return { verdicts, missing, totals };
 }
 
 interface Met {
