@@ -311,7 +311,11 @@ function inTheWay(store: KernelStore, request: SlotRequest, { pool, refusal }: M
     const use = useOf(poolKindOf(request.mode), pool);
     return { outcome: 'held', by, waiterCount, doubtMs, pool: use };
   }
-  return head === undefined ? AGAIN : { outcome: 'queued', head, waiterCount };
+  if (head !== undefined) return { outcome: 'queued', head, waiterCount };
+  // Nobody holds any of the pool, nor waits for this key.
+  return pool.head === undefined
+    ? AGAIN
+    : { outcome: 'queued', head: pool.head, waiterCount: pool.waiterCount };
 }
 
 /** Whether the holders are in the way of a request, and not only those who wait. */

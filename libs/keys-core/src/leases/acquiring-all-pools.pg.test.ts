@@ -201,3 +201,20 @@ describe('an acquire of more permits than a namespace has together', () => {
     await expect(asked).rejects.toMatchObject(tooMany);
   });
 });
+
+test('a permit that only those keep back who wait for other keys is refused with the first of them', async () => {
+  const at = await openLeases();
+  await declarePermits(at, { perKey: 1, total: 1 }, 'exports');
+  const held = await one(at, 'a', { holder: 'bob' });
+  const waiting = await inLines(at, [permit('exports', 'x'), 'a'], { holder: 'alice' });
+
+  const alone = await acquire(at, { namespace: 'exports', name: 'y', mode: 'permit' });
+  const together = await acquireAll(at, [permit('exports', 'y'), 'b'], { holder: 'carol' });
+  const behind = await inLine(at, 'dan', { namespace: 'exports', name: 'y', mode: 'permit' });
+  await released(at, held);
+  await releasedAll(at, await allOf(waiting.answer));
+
+  expect(alone).toMatchObject({ outcome: 'held', by: 'alice', remainingMs: 0, waiters: 1 });
+  expect(together).toMatchObject({ outcome: 'held', key: 'y', by: 'alice' });
+  expect((await behind.answer).outcome).toBe('granted');
+});

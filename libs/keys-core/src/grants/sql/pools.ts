@@ -10,7 +10,7 @@
  * limit together, the slots are those of the namespace, whose own row then decides, and each key's own row
  * only keeps the key from being granted in the ordinary way.
  */
-import type { GrantRequest, LeaseRow } from '../../kernel/lease.ts';
+import type { GrantRequest, LeaseRow, QueueHead } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import type { PoolHolder, SlotMode } from '../../kernel/pool.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
@@ -181,7 +181,12 @@ export interface MetPool {
   readonly by: LeaseRow | undefined;
 }
 
-type MetRow = Omit<MetPool, 'by'> & { readonly askedId: string } & Partial<LeaseRow>;
+type MetRow = Omit<MetPool, 'by' | 'head'> & {
+  readonly askedId: string;
+  readonly waiter: string | null;
+  readonly waitsSince: number;
+  readonly lapsesInMs: number;
+} & Partial<LeaseRow>;
 
 /**
  * Reads what each request meets, by the same judgement as {@link grantSlots}. Locks nothing.
@@ -193,12 +198,37 @@ export async function readPools(
   guard: GrantGuard,
 ): Promise<Map<string, MetPool>> {
   const rows = await sql.$queryRaw<MetRow[]>`
-    with ${judgedRows(requests, guard, 'read')}
+  /**
+   * The first of those who wait for a permit of the total, of any key, and how many do. A request for another key is kept
+   * back by them alone where nobody holds any.
+   */
+  readonly head: QueueHead | undefined;
+  readonly waiterCount: number;
+    with ${judgedRows(requests, guard, 'read')},
+    -- Those whose key has room: the others keep nobody back.
+    first_of_all as materialized (
+      select r.namespace, r.head, r.count, t.*
+      from (
+        select r.namespace, r.head, r.lease_id, count(*) over (partition by r.namespace, r.head) as count,
+          row_number() over (partition by r.namespace, r.head order by r.place) as turn
+        from roomy r
+        where r.step = 0 and r.permits_total is not null
+          and r.held_of_key + r.rank <= r.permits_per_key
+      ) r
+      cross join lateral (
+        select t.ticket_id, t.waiter, t.created_at, t.valid_until from lease_waiter t
+        where t.ticket_id = r.lease_id
+        limit 1
+      ) t
+      where r.turn = 1
+    )
     select w.lease_id as "askedId", o.namespace is not null and ${IS_KEPT} as "isOpen",
       e.lease_id is not null as "isEntitled", w.permits_per_key as "perKey",
       w.permits_total as total, coalesce(k.held, 0)::int as "usedOfKey",
       coalesce(u.held, 0)::int as "usedOfAll", coalesce(k.exclusive, 0)::int as "exclusiveCount",
-      coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
+      f.waiter, extract(epoch from f.created_at)::float8 * 1000 as "waitsSince",
+      extract(epoch from f.valid_until - clock_timestamp())::float8 * 1000 as "lapsesInMs",
+      coalesce(f.count, 0)::int as "waiterCount", coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
     from wanted w
     left join own o on o.namespace = w.namespace and o.head = w.head
     left join entitled e on e.lease_id = w.lease_id
@@ -221,6 +251,8 @@ export async function readPools(
       select l.* from (
         select s.namespace, s.name from slot s
         where s.namespace = w.namespace and s.head = w.head and not s.is_free
+    left join first_of_all f
+      on f.namespace = w.namespace and f.head = w.head and f.ticket_id <> w.lease_id
         order by s.scope = w.name desc, s.expires_at
         limit 1
       ) s
@@ -229,13 +261,13 @@ export async function readPools(
     ) l on true`;
   return new Map(
     rows.map(({ askedId, ...row }) => {
-      const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, ...others } = row;
-      const { exclusiveCount, holders, ...lease } = others;
+      const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, ...others } =
+        row;
+      const { holders, waiter, waitsSince, lapsesInMs, waiterCount, ...lease } = others;
+      const used = { usedOfKey, usedOfAll, exclusiveCount, holders };
+      const head = waiter === null ? undefined : { waiter, createdAt: waitsSince, lapsesInMs };
       const by = typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined;
-      return [
-        askedId,
-        { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, holders, by },
-      ];
+      return [askedId, { isOpen, isEntitled, perKey, total, ...used, head, waiterCount, by }];
     }),
   );
 }
