@@ -78,6 +78,13 @@ const GRANTING = [
     replace: 'wanted.length > 0',
   },
   {
+    name: 'permit-of-a-key-that-goes',
+    breaks: 'the own row of a key stays while a permit of the total is granted for it',
+    file: `${CORE}/grants/sql/pools.ts`,
+    find: 'where e.head = e.name or k.scope is not null',
+    replace: 'where true',
+  },
+  {
     name: 'ordinary-beside-permits',
     breaks: 'a lease with permits is granted by permits alone',
     file: `${CORE}/grants/sql/grant.ts`,

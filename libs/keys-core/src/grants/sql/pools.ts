@@ -81,7 +81,8 @@ interface SlotOptions {
  *   locked and judged again: a renewal may be under way. One that is locked counts as held.
  * - **In line**: see {@link judgedRows}. A ticket is locked as in `grant`.
  * - **Tokens** of the pool grow by its own row, which the statement writes.
- * - **Order of locking**: tickets, own rows, slots; each by name.
+ * - **Order of locking**: tickets, own rows, slots; each by name. Where there is a total, the own rows of keys come last:
+ *   whoever waits for one has the namespace's.
  * - **Index**: the primary keys of `lease`, `lease_request`, `lease_declaration`, `lease_waiter_resource_idx`.
  * - **A request without a row in the answer** was not granted: {@link readPools} tells why.
  */
@@ -103,7 +104,21 @@ export async function grantSlots(
         group by e.namespace, e.head
       ) e
       where l.face = 'lease' and l.namespace = e.namespace and l.name = e.head
-      returning l.namespace, l.name as head, l.fencing_token - e.count as before
+      returning l.namespace, l.name as head, l.fencing_token, l.fencing_token - e.count as before
+    ),
+    -- Where the own row that decides is the namespace's, that of each key is written, too: whoever deletes it
+    -- meanwhile judges it again, or has deleted it, and nothing of the key is granted.
+    kept as (
+      update lease l
+      set fencing_token = greatest(l.fencing_token, a.fencing_token)
+      from (
+        select e.namespace, e.head, e.name from entitled e where e.head <> e.name
+        group by e.namespace, e.head, e.name
+      ) e
+      join advanced a on a.namespace = e.namespace and a.head = e.head
+      where l.face = 'lease' and l.namespace = e.namespace and l.name = e.name
+        and l.pool = l.name and l.mode = 'permit'
+      returning l.namespace, l.name as scope
     ),
     candidate as materialized (
       select e.lease_id, e.face, e.namespace, e.name as scope, e.mode, e.holder, e.principal, e.tag,
@@ -123,6 +138,8 @@ export async function grantSlots(
         from slot s
         where s.is_free
       ) f on f.namespace = e.namespace and f.head = e.head and f.turn = e.turn
+      left join kept k on k.namespace = e.namespace and k.scope = e.name
+      where e.head = e.name or k.scope is not null
     ),
     ${upsertGrants(isTakable(guard.belief), SLOTS)},
     -- The one event of each grant that has run out and whose slot was taken.
@@ -176,6 +193,12 @@ export interface MetPool {
   readonly usedOfKey: number;
   readonly usedOfAll: number;
   readonly exclusiveCount: number;
+  /**
+   * The first of those who wait for a permit of the total, of any key, and how many do. A request for another key is kept
+   * back by them alone where nobody holds any.
+   */
+  readonly head: QueueHead | undefined;
+  readonly waiterCount: number;
   readonly holders: readonly PoolHolder[];
   /** The grant of the scope, or else of the pool, that expires first. */
   readonly by: LeaseRow | undefined;
@@ -198,12 +221,6 @@ export async function readPools(
   guard: GrantGuard,
 ): Promise<Map<string, MetPool>> {
   const rows = await sql.$queryRaw<MetRow[]>`
-  /**
-   * The first of those who wait for a permit of the total, of any key, and how many do. A request for another key is kept
-   * back by them alone where nobody holds any.
-   */
-  readonly head: QueueHead | undefined;
-  readonly waiterCount: number;
     with ${judgedRows(requests, guard, 'read')},
     -- Those whose key has room: the others keep nobody back.
     first_of_all as materialized (
@@ -234,6 +251,8 @@ export async function readPools(
     left join entitled e on e.lease_id = w.lease_id
     left join used u on u.namespace = w.namespace and u.head = w.head
     left join used_of_key k on k.namespace = w.namespace and k.head = w.head and k.scope = w.name
+    left join first_of_all f
+      on f.namespace = w.namespace and f.head = w.head and f.ticket_id <> w.lease_id
     left join lateral (
       select jsonb_agg(jsonb_build_object(
         'leaseId', s.lease_id, 'holder', s.holder, 'mode', s.mode,
@@ -251,8 +270,6 @@ export async function readPools(
       select l.* from (
         select s.namespace, s.name from slot s
         where s.namespace = w.namespace and s.head = w.head and not s.is_free
-    left join first_of_all f
-      on f.namespace = w.namespace and f.head = w.head and f.ticket_id <> w.lease_id
         order by s.scope = w.name desc, s.expires_at
         limit 1
       ) s
