@@ -193,6 +193,33 @@ describe('why callers wait for a lease', () => {
     await expect(old.answer).rejects.toMatchObject({ code: 'environment.superseded' });
     next.answer.catch(() => undefined);
   });
+
+  test('one that waited for an environment and is gone has waited until its place lapsed, kept or not', async () => {
+    const on = await openOperatedLeases({}, 'environment');
+    const of = { namespace: 'a', name: 'prod', action: 'deploy' };
+    await acquired(on, { ...of, holder: 'ann' });
+    const caller = aCaller();
+    const gone = await inLine(on, 'gone', of, caller);
+    caller.vanish();
+    await gone.answer.catch(() => undefined);
+    await pass(on, 60_000);
+    await on.store.general.$executeRaw`
+      update lease_waiter set valid_until = clock_timestamp() - interval '40 seconds'`;
+
+    const seen = await why(on, 'prod');
+    const most = await waits(on);
+    await on.store.general.$executeRaw`delete from lease_waiter`;
+    const later = await why(on, 'prod');
+
+    expect(seen).toMatchObject({
+      waiters: [],
+      waits: { count: 1, gaveUp: 1 },
+      blockers: [{ holder: 'ann', grants: 1 }],
+    });
+    expect(Math.round(seen.waits.waitedMs / 10_000)).toBe(2);
+    expect(most.items).toMatchObject([{ name: 'prod', waits: 1, waiting: 0, gaveUp: 1 }]);
+    expect(later.waits).toEqual(seen.waits);
+  });
 });
 
 describe('leases that are taken in opposite orders', () => {
