@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
-import { removeOldLeaseRows } from '../grants/index.ts';
+import { dropGrantedTickets, removeOldLeaseRows } from '../grants/index.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import {
   aCaller,
@@ -219,6 +219,24 @@ describe('why callers wait for a lease', () => {
     expect(Math.round(seen.waits.waitedMs / 10_000)).toBe(2);
     expect(most.items).toMatchObject([{ name: 'prod', waits: 1, waiting: 0, gaveUp: 1 }]);
     expect(later.waits).toEqual(seen.waits);
+  });
+
+  test('one that was granted is told so, although another has the lease when its ticket goes', async () => {
+    const on = await openOperatedLeases();
+    const first = await acquired(on, { namespace: 'a' });
+    await released(on, first);
+    const next = await acquired(on, { namespace: 'a', holder: 'bob' });
+    // As a replay of the first request makes it that joins the line while it is granted.
+    await on.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      values ('lease', 'a', '42', ${first.leaseId}::uuid, 'alice', 'p', clock_timestamp() + interval '1 s')`;
+
+    await dropGrantedTickets(on.store.transitions, [first.leaseId]);
+
+    expect(await on.store.general.$queryRaw`select waiter, outcome from lease_wait`).toEqual([
+      { waiter: 'alice', outcome: 'granted' },
+    ]);
+    await released(on, next);
   });
 });
 
