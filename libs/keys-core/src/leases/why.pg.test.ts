@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
 import { dropGrantedTickets, removeOldLeaseRows } from '../grants/index.ts';
@@ -8,6 +9,7 @@ import {
   acquire,
   acquired,
   inLine,
+  isSomeoneWaiting,
   lineOf,
   released,
   SERVICE,
@@ -327,6 +329,25 @@ describe('what callers waited for most', () => {
     await released(on, much);
     await released(on, await leaseOf(first.answer));
   });
+});
+
+test('what callers waited for most leaves connections for others, however many leases it explains', async () => {
+  const on = await openOperatedLeases();
+  await on.store.general.$executeRaw`
+    insert into lease_wait (face, namespace, name, ended_at, ticket_id, began_at, waiter, outcome)
+    select 'lease', 'a', i::text, clock_timestamp(), gen_random_uuid(),
+      clock_timestamp() - interval '1 second', 'w', 'granted'
+    from generate_series(1, 8) i`;
+
+  const { asked, other } = await on.store.general.$transaction(async (tx) => {
+    await tx.$executeRaw`lock table lease in access exclusive mode`;
+    const asked = on.operations.mostWaited({ windowMinutes: 60, limit: 8 }, OPERATOR);
+    await waitUntil(() => isSomeoneWaiting(on));
+    return { asked, other: await on.store.reads.$queryRaw`select 1 as answered` };
+  });
+
+  expect(other).toEqual([{ answered: 1 }]);
+  expect((await asked).items).toHaveLength(8);
 });
 
 describe('a caller that is limited to namespaces', () => {
