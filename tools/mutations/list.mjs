@@ -71,6 +71,20 @@ const GRANTING = [
     replace: "when 'permit' then r.held_of_key + r.rank <= w.permits_per_key + 1",
   },
   {
+    name: 'more-than-the-total-of-all',
+    breaks: 'more permits together than a namespace has are refused',
+    file: `${CORE}/grants/granting-all.ts`,
+    find: 'wanted.length <= total',
+    replace: 'wanted.length > 0',
+  },
+  {
+    name: 'permit-of-a-key-that-goes',
+    breaks: 'the own row of a key stays while a permit of the total is granted for it',
+    file: `${CORE}/grants/sql/pools.ts`,
+    find: 'where e.head = e.name or k.scope is not null',
+    replace: 'where true',
+  },
+  {
     name: 'ordinary-beside-permits',
     breaks: 'a lease with permits is granted by permits alone',
     file: `${CORE}/grants/sql/grant.ts`,

@@ -16,7 +16,8 @@ import { downgrade } from './sql/downgrade.ts';
 import { grantAll } from './sql/grant-all.ts';
 import { joinLine } from './sql/line.ts';
 import { joinLines, leaveLines } from './sql/line-all.ts';
-import { grantSlots, openPools, type SlotRequest } from './sql/pools.ts';
+import { openPools } from './sql/open-pools.ts';
+import { grantSlots, type SlotRequest } from './sql/pools.ts';
 import { firstLeaseId, leaseIdsFrom } from './sql/requests.ts';
 
 /** More than any of these transitions writes. */

@@ -16,6 +16,7 @@ import {
 import { declarePermits } from '../testing/pool-fixture.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 import { createFreeRowRemover } from './free-rows.ts';
+import { grantWithin } from './pooling.ts';
 import { grant as grantStatement } from './sql/grant.ts';
 import { joinLine } from './sql/line.ts';
 
@@ -272,6 +273,48 @@ describe('the rows of a pool', () => {
     await remover.runOnce();
 
     expect(await namesLeft(kernel)).toEqual(['\u001F', '\u001F1', 'held']);
+  });
+
+  test('stay while a transaction grants a permit of the total, and its key goes on above it', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 3 });
+    const remover = createFreeRowRemover(kernel.store);
+    await kernel.leases.release('lease', releaseOf(await granted(kernel, { mode: 'permit' })));
+    await letPass(kernel, 2);
+    // Of the key, its own row alone is left.
+    await remover.runOnce();
+    const request = aRequest({ mode: 'permit' });
+
+    const made = await kernel.store.guests.$transaction(async (tx) => {
+      const outcome = await grantWithin(kernel.store, tx, request);
+      await remover.runOnce();
+      return outcome;
+    });
+    const left = await namesLeft(kernel);
+    await remover.runOnce();
+
+    expect(made?.outcome).toBe('granted');
+    expect(left).toContain(request.name);
+    expect(await namesLeft(kernel)).toEqual(left);
+  });
+
+  test('a permit of the total is not granted on the own row of a key that is being deleted', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 3 });
+    const { name } = aRequest();
+    const old = await granted(kernel, { mode: 'permit' });
+
+    const { asked } = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$executeRaw`delete from lease where name = ${name}`;
+      const asked = kernel.leases.grant(aRequest({ mode: 'permit' }));
+      await waitUntil(() => isSomebodyWaiting(kernel), { what: 'the grant to wait for the row' });
+      return { asked };
+    });
+
+    const answer = await asked;
+    expect(answer.outcome).toBe('granted');
+    if (answer.outcome === 'granted') expectGrowing([old, answer.grant]);
+    expect(await namesLeft(kernel)).toContain(name);
   });
 });
 

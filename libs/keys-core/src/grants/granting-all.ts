@@ -1,7 +1,7 @@
 /** Requests for several leases: granted together, refused with the lease that stands in the way, or tried again. */
 import { LeaseError } from '../kernel/errors.ts';
 import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
-import { leaseTopic } from '../kernel/resource.ts';
+import { leaseTopic, namespaceText } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
@@ -30,7 +30,8 @@ import {
   LOCK_NOT_AVAILABLE,
   readClock,
 } from './sql/guard.ts';
-import { type AskedPool, grantSlots, openPools } from './sql/pools.ts';
+import { type AskedPool, openPools } from './sql/open-pools.ts';
+import { grantSlots } from './sql/pools.ts';
 import { keyText } from './sql/requests.ts';
 
 /** How often a statement is sent: the first tries may find that a lease is a pool, and that it is not there yet. */
@@ -64,12 +65,13 @@ export interface GroupGranter {
   /**
    * Grants all of them, or reports what stands in the way of one.
    * @throws {LeaseError} `grant.hold_off`, `grant.contended`, `store.unavailable`, `request.outcome_unknown`,
-   * `request.rate_limited`; `lease.permits_not_declared`; `request.invalid` for a mode that one of them does not have.
+   * `request.rate_limited`; `lease.permits_not_declared`; `request.invalid` for a mode that one of them does not have, and
+   * for more permits than a namespace has in all.
    */
   grantAll(requests: GrantRequests, signal?: AbortSignal): Promise<GrantAllOutcome>;
   /**
    * Why they would not all be granted now, by a plain read; undefined when they may be.
-   * @throws {LeaseError} `grant.hold_off`; as {@link grantAll} for a mode.
+   * @throws {LeaseError} `grant.hold_off`; as {@link grantAll} for what is never granted.
    */
   refusalOfAll(requests: GrantRequests): Promise<RefusedAll | { outcome: 'recorded' } | undefined>;
 }
@@ -225,6 +227,8 @@ interface Found {
   /** Undefined if nothing is in its way, or its pool is not there yet. */
   readonly verdict: Verdict | undefined;
   readonly missing: readonly AskedPool[];
+  /** Of a slot: how many may hold keys of its namespace together; null for no limit. */
+  readonly total: number | null;
   /** Whether its last holder keeps its row locked after its time. */
   readonly overstayed: LeaseRow | undefined;
 }
@@ -241,13 +245,14 @@ async function look(
     isForSlot(request) && verdict === undefined ? request : [],
   );
   if (slots.length === 0) return found;
-  const { verdicts, missing } = await judge(store, sql, slots);
+  const { verdicts, missing, totals } = await judge(store, sql, slots);
   return found.map((one) =>
     isForSlot(one.request) && one.verdict === undefined
       ? {
           ...one,
           verdict: verdicts.get(one.request.leaseId),
           missing: missing.filter(({ namespace }) => namespace === one.request.namespace),
+          total: totals.get(one.request.leaseId) ?? null,
         }
       : one,
   );
@@ -261,7 +266,7 @@ function foundOf(
 ): Found {
   const row = refusal?.row;
   const overstayed = row !== undefined && isOverstayed(row) ? row : undefined;
-  const one = { request, verdict: undefined, missing: [], overstayed };
+  const one = { request, verdict: undefined, missing: [], total: null, overstayed };
   if (isForSlot(request)) return { ...one, overstayed: undefined };
   try {
     const refused = refusedOutcome(store, refusal);
@@ -287,7 +292,7 @@ async function makeReady(
 /**
  * One try in a transaction of the caller's, as `grantWithin`. @returns undefined when they were not all free: nothing is
  * granted then.
- * @throws {LeaseError} `grant.contended` when some were granted, and one was not: the transaction must be tried again.
+ * @throws {LeaseError} `request.invalid` for more permits than a namespace has in all; `grant.contended` when some were granted, and one was not: the transaction must be tried again.
  */
 export async function grantAllWithin(
   store: KernelStore,
@@ -305,6 +310,7 @@ export async function grantAllWithin(
     const all = inOrder(store, wanted, grants);
     if (all !== undefined) return all;
     const found = await look(store, tx, wanted);
+    assertWithinTotals(found);
     if (await makeReady(store, tx, { wanted, found })) return undefined;
     wanted = found.map(({ request }) => request);
   }
@@ -339,7 +345,7 @@ async function findLost(
 /**
  * Why they would not all be granted. A lease that somebody holds says more than a line that somebody is first in.
  * `isLast`: a row that its last holder keeps locked after its time counts as held.
- * @throws {LeaseError} of a lease that cannot be held as it is wanted.
+ * @throws {LeaseError} of leases that cannot be held as they are wanted.
  */
 function refusalOfAll(
   store: KernelStore,
@@ -354,6 +360,7 @@ function refusalOfAll(
       refused.push({ ...outcome, place });
     }
   }
+  assertWithinTotals(found);
   return refused.length === 0 ? undefined : counted(store, found, refused);
 }
 
@@ -365,6 +372,21 @@ function outcomeOf(
   if (verdict instanceof LeaseError) throw atPlace(verdict, place);
   if (verdict !== undefined || !isLast || overstayed === undefined) return verdict;
   return { outcome: 'held', by: overstayed, waiterCount: 0, doubtMs: 0 };
+}
+
+/**
+ * More permits than a namespace has in all are never free together, and their places in line would keep everybody else
+ * back meanwhile. A lease that somebody holds in the ordinary way will be a permit, too.
+ * @throws {LeaseError} `request.invalid`, with the total.
+ */
+function assertWithinTotals(found: readonly Found[]): void {
+  for (const { request, total } of found) {
+    const { namespace } = request;
+    const wanted = found.filter((one) => one.request.namespace === namespace);
+    if (total === null || wanted.length <= total) continue;
+    const message = `scopes must name at most ${String(total)} of the leases ${namespaceText(namespace)}: they have so many permits together, and ${String(wanted.length)} were asked for`;
+    throw new LeaseError('request.invalid', message, { details: { field: 'scopes', total } });
+  }
 }
 
 /** The error of one of the leases, with its place in the list. */

@@ -22,15 +22,8 @@ import {
   watchClock,
 } from './granting.ts';
 import { guardNow, readClock } from './sql/guard.ts';
-import {
-  type AskedPool,
-  grantSlots,
-  type MetPool,
-  openPools,
-  poolsOf,
-  readPools,
-  type SlotRequest,
-} from './sql/pools.ts';
+import { type AskedPool, openPools, poolsOf } from './sql/open-pools.ts';
+import { grantSlots, type MetPool, readPools, type SlotRequest } from './sql/pools.ts';
 import { keyText } from './sql/requests.ts';
 
 /** How often a statement is sent while other controllers grant of the same pool at the same moment. */
@@ -248,6 +241,8 @@ export interface Judged {
   readonly verdicts: ReadonlyMap<string, Verdict>;
   /** The pools that do not exist yet, and whose scope nobody holds. */
   readonly missing: readonly AskedPool[];
+  /** How many may hold all keys of the pool together, by lease id; null for no limit. */
+  readonly totals: ReadonlyMap<string, number | null>;
 }
 
 /** Finds why each of these requests was not granted. Locks nothing. */
@@ -260,15 +255,17 @@ export async function judge(
   const pools = await readPools(sql, requests, guardNow(store));
   const missing: AskedPool[] = [];
   const verdicts = new Map<string, Verdict>();
+  const totals = new Map<string, number | null>();
   for (const [index, request] of requests.entries()) {
     const pool = pools.get(request.leaseId);
     const refusal = refusals[index];
     if (pool === undefined || refusal === undefined) continue;
+    totals.set(request.leaseId, pool.total);
     const verdict = verdictOf(store, request, { pool, refusal });
     if (verdict !== undefined) verdicts.set(request.leaseId, verdict);
     else missing.push(...poolsOf(request, pool));
   }
-  return { verdicts, missing };
+  return { verdicts, missing, totals };
 }
 
 interface Met {
@@ -314,7 +311,11 @@ function inTheWay(store: KernelStore, request: SlotRequest, { pool, refusal }: M
     const use = useOf(poolKindOf(request.mode), pool);
     return { outcome: 'held', by, waiterCount, doubtMs, pool: use };
   }
-  return head === undefined ? AGAIN : { outcome: 'queued', head, waiterCount };
+  if (head !== undefined) return { outcome: 'queued', head, waiterCount };
+  // Nobody holds any of the pool, nor waits for this key.
+  return pool.head === undefined
+    ? AGAIN
+    : { outcome: 'queued', head: pool.head, waiterCount: pool.waiterCount };
 }
 
 /** Whether the holders are in the way of a request, and not only those who wait. */

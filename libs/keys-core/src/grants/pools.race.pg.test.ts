@@ -15,6 +15,7 @@ import {
   renewalOf,
 } from '../testing/kernel-fixture.ts';
 import { declarePermits, setPermits } from '../testing/pool-fixture.ts';
+import { createFreeRowRemover } from './free-rows.ts';
 import { revoke } from './sql/revoke.ts';
 
 /** Short enough that grants run out many times within the test, in real time. */
@@ -22,6 +23,8 @@ const LADDER: Ladder = { renewAfterMs: 20, softAfterMs: 40, hardAfterMs: 50, ttl
 const CONTROLLERS = 3;
 const WORKERS_PER_CONTROLLER = 5;
 const STEPS_PER_WORKER = 30;
+
+const DAYS_MS = 2 * 24 * 3_600_000;
 
 /** Draws numbers below a limit. */
 type Draw = (limit: number) => number;
@@ -205,6 +208,36 @@ describe(`random workers on pools through ${String(CONTROLLERS)} controllers, se
     expect(changeCount).toBeGreaterThan(4);
     expect(grants.length).toBeGreaterThan(20);
     expect(tooMany).toEqual([]);
+    expect(notGrowing(grants)).toEqual([]);
+  });
+
+  test('the own rows of keys whose permits are granted stay, while those of idle ones are deleted, and tokens grow', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2, total: 5 });
+    const remover = createFreeRowRemover(kernel.store);
+    let deletedCount = 0;
+    const orphans: string[] = [];
+
+    const grants = await raceFor(
+      kernel,
+      (draw) => ({ name: `n${String(draw(8))}`, mode: 'permit' }),
+      async () => {
+        // As if no key had been held for days.
+        await kernel.store.general.$executeRaw`
+          update lease set fencing_token = fencing_token - ${DAYS_MS}::bigint
+          where pool = name and name <> chr(31)`;
+        deletedCount += await remover.runOnce();
+        const rows = await kernel.store.general.$queryRaw<{ name: string }[]>`
+          select s.pool as name from lease s
+          where s.pool <> s.name and lease_unexpired(s.released_at, s.end_reason, s.expires_at)
+            and not exists (select from lease l where l.name = s.pool and l.pool = l.name)`;
+        orphans.push(...rows.map(({ name }) => name));
+      },
+    );
+
+    expect(deletedCount).toBeGreaterThan(4);
+    expect(grants.length).toBeGreaterThan(20);
+    expect(orphans).toEqual([]);
     expect(notGrowing(grants)).toEqual([]);
   });
 

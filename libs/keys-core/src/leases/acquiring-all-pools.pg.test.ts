@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { grantAllWithin } from '../grants/index.ts';
+import { aRequest } from '../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
@@ -134,4 +136,85 @@ describe('an acquire of several leases, of which others may hold some too', () =
     });
     expect((await acquire(at, { namespace: NAMESPACE, name: 'a' })).outcome).toBe('granted');
   });
+});
+
+describe('an acquire of more permits than a namespace has together', () => {
+  const tooMany = {
+    code: 'request.invalid',
+    message: expect.stringContaining('at most 2 of the leases exports') as string,
+    details: { field: 'scopes', total: 2 },
+  };
+  const three = ['x', 'y', 'z'].map((name) => permit('exports', name));
+
+  test('is refused with their number, also if it would wait, and takes no place in line', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 1, total: 2 }, 'exports');
+
+    await expect(acquireAll(at, three)).rejects.toMatchObject(tooMany);
+    const waiting = acquireAll(at, ['a', ...three], { waitMs: 60_000 });
+    await expect(waiting).rejects.toMatchObject(tooMany);
+    expect(await lineOf(at, 'x')).toEqual([]);
+    expect((await acquireAll(at, three.slice(1))).outcome).toBe('granted');
+  });
+
+  test('is refused also without a mode, and while one of the leases is held from before they were declared', async () => {
+    const at = await openLeases();
+    await acquired(at, { namespace: 'exports', name: 'x' });
+    await declarePermits(at, { perKey: 1, total: 2 }, 'exports');
+
+    const asked = acquireAll(
+      at,
+      three.map(({ namespace, name }) => ({ namespace, name })),
+      { waitMs: 60_000 },
+    );
+
+    await expect(asked).rejects.toMatchObject(tooMany);
+  });
+
+  test('is refused while it waits if there are fewer then, and keeps nobody back any more', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 1, total: 3 }, 'exports');
+    await one(at, 'a', { holder: 'bob' });
+    const waiting = await inLines(at, [...three, 'a'], { holder: 'alice' });
+    const idempotencyKey = randomUUID();
+    const repeated = await inLines(at, [...three, 'a'], { holder: 'carol', idempotencyKey });
+
+    await declarePermits(at, { perKey: 1, total: 2 }, 'exports');
+
+    await expect(waiting.answer).rejects.toMatchObject(tooMany);
+    await expect(repeated.answer).rejects.toMatchObject(tooMany);
+    const again = acquireAll(at, [...three, 'a'], { holder: 'carol', idempotencyKey });
+    await expect(again).rejects.toMatchObject(tooMany);
+    expect(await lineOf(at, 'x')).toEqual([]);
+    expect((await acquireAll(at, three.slice(1))).outcome).toBe('granted');
+  });
+
+  test('in a transaction of a caller is refused, too', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 1, total: 2 }, 'exports');
+    const [first, ...others] = three.map((scope) => aRequest(scope));
+
+    const asked = at.store.guests.$transaction(async (tx) =>
+      first === undefined ? undefined : grantAllWithin(at.store, tx, [first, ...others]),
+    );
+
+    await expect(asked).rejects.toMatchObject(tooMany);
+  });
+});
+
+test('a permit that only those keep back who wait for other keys is refused with the first of them', async () => {
+  const at = await openLeases();
+  await declarePermits(at, { perKey: 1, total: 1 }, 'exports');
+  const held = await one(at, 'a', { holder: 'bob' });
+  const waiting = await inLines(at, [permit('exports', 'x'), 'a'], { holder: 'alice' });
+
+  const alone = await acquire(at, { namespace: 'exports', name: 'y', mode: 'permit' });
+  const together = await acquireAll(at, [permit('exports', 'y'), 'b'], { holder: 'carol' });
+  const behind = await inLine(at, 'dan', { namespace: 'exports', name: 'y', mode: 'permit' });
+  await released(at, held);
+  await releasedAll(at, await allOf(waiting.answer));
+
+  expect(alone).toMatchObject({ outcome: 'held', by: 'alice', remainingMs: 0, waiters: 1 });
+  expect(together).toMatchObject({ outcome: 'held', key: 'y', by: 'alice' });
+  expect((await behind.answer).outcome).toBe('granted');
 });

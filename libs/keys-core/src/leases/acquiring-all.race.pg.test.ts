@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import { seed, waitUntil } from '@leasehold/testing';
 import { expect, test } from 'vitest';
-import { invariant } from '../kernel/errors.ts';
+import { invariant, LeaseError } from '../kernel/errors.ts';
 import {
   aCaller,
   acquired,
@@ -12,6 +12,8 @@ import {
   released,
   SERVICE,
 } from '../testing/lease-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
+import { acquireAll, allOf, permit, releasedAll } from '../testing/together-fixture.ts';
 import { createLeasesTogether } from './acquiring-all.ts';
 import type { LeasesTogether } from './lease-types.ts';
 
@@ -159,4 +161,42 @@ test('a call for several leases whose time is over is answered with the lease in
   invariant(answer.outcome === 'granted', 'its turn has come');
   for (const lease of answer.leases) await released(at, lease);
   expect(await behind).toMatchObject({ outcome: 'granted' });
+});
+
+test('callers that want several permits while their total changes are all granted or refused, and none waits for ever', async () => {
+  const one = await openLeases();
+  const two = await openLeases({ databaseUrl: one.databaseUrl });
+  await declarePermits(one, { perKey: 1, total: 2 }, 'race');
+  let isOver = false;
+  let changeCount = 0;
+  const changing = async (): Promise<void> => {
+    while (!isOver) {
+      changeCount += 1;
+      await declarePermits(one, { perKey: 1, total: 1 + (changeCount % 3) }, 'race');
+    }
+  };
+  const asking = Array.from({ length: 24 }, async (_, index) => {
+    const at = index % 2 === 0 ? one : two;
+    const scopes = someOf(drawsOf(index)).map((name) => permit('race', name));
+    const asked = acquireAll(at, scopes, { waitMs: 60_000, holder: `w${String(index)}` });
+    try {
+      await releasedAll(at, await allOf(asked));
+      return `granted ${String(scopes.length)}`;
+    } catch (error) {
+      return error instanceof LeaseError ? error.code : String(error);
+    }
+  });
+
+  const [outcomes] = await Promise.all([
+    Promise.all(asking).finally(() => {
+      isOver = true;
+    }),
+    changing(),
+  ]);
+
+  const kinds = new Set(outcomes.map((outcome) => outcome.split(' ')[0]));
+  expect(kinds).toEqual(new Set(['granted', 'request.invalid']));
+  // Of no more than the total has ever been.
+  expect(outcomes).not.toContain('granted 4');
+  expect(await one.store.general.$queryRaw`select waiter from lease_waiter`).toEqual([]);
 });

@@ -358,6 +358,31 @@ describe('a request that supersedes', () => {
     expect(await line(at)).toEqual(['new']);
   });
 
+  test('supersedes all of very many whose places have lapsed, and joins the line', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    await at.store.general.$executeRaw`
+      with request as (
+        insert into lease_request (id, lease_id, face)
+        select gen_random_uuid(), gen_random_uuid(), 'environment' from generate_series(1, 20000)
+        returning id, lease_id
+      )
+      insert into lease_waiter (
+        face, namespace, name, ticket_id, waiter, principal, valid_until, action, request_id
+      )
+      select 'environment', 'team', 'prod', r.lease_id, 'away', 'token-away',
+        clock_timestamp() - interval '1 hour', 'deploy', r.id
+      from request r`;
+
+    await queued(at, 'new', { supersede: 'waiting' });
+
+    const [left] = await at.store.general.$queryRaw<{ tickets: number; answers: number }[]>`
+      select (select count(*)::int from lease_waiter where waiter = 'away') as tickets,
+        (select count(*)::int from lease_request where answer is not null) as answers`;
+    expect(left).toEqual({ tickets: 0, answers: 20_000 });
+    expect(await line(at)).toEqual(['new']);
+  });
+
   test('tells one that was granted, and had not confirmed that yet, who has superseded it', async () => {
     const at = await open();
     const held = await acquired(at, DEPLOY);

@@ -163,7 +163,12 @@ async function supersedeOthers(
   { asOf }: Ticket,
 ): Promise<Superseded> {
   const refusal = supersededRefusal(request, isoOf(asOf));
-  const waiting = (await supersedeWaiting(tx, request, refusal)).map(({ waiter }) => waiter);
+  const waiting: string[] = [];
+  for (let isMore = true; isMore;) {
+    const found = await supersedeWaiting(tx, request, refusal);
+    waiting.push(...found.waiters);
+    isMore = found.isMore;
+  }
   // After that, so that it finds what was granted to one of them meanwhile.
   const leaseId = supersede === 'running' ? await readRunning(tx, request) : undefined;
   if (leaseId === undefined) return { waiting, leaseId: null };

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
-import { removeOldLeaseRows } from '../grants/index.ts';
+import { dropGrantedTickets, removeOldLeaseRows } from '../grants/index.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import {
   aCaller,
   acquire,
   acquired,
   inLine,
+  isSomeoneWaiting,
   lineOf,
   released,
   SERVICE,
@@ -193,6 +195,51 @@ describe('why callers wait for a lease', () => {
     await expect(old.answer).rejects.toMatchObject({ code: 'environment.superseded' });
     next.answer.catch(() => undefined);
   });
+
+  test('one that waited for an environment and is gone has waited until its place lapsed, kept or not', async () => {
+    const on = await openOperatedLeases({}, 'environment');
+    const of = { namespace: 'a', name: 'prod', action: 'deploy' };
+    await acquired(on, { ...of, holder: 'ann' });
+    const caller = aCaller();
+    const gone = await inLine(on, 'gone', of, caller);
+    caller.vanish();
+    await gone.answer.catch(() => undefined);
+    await pass(on, 60_000);
+    await on.store.general.$executeRaw`
+      update lease_waiter set valid_until = clock_timestamp() - interval '40 seconds'`;
+
+    const seen = await why(on, 'prod');
+    const most = await waits(on);
+    await on.store.general.$executeRaw`delete from lease_waiter`;
+    const later = await why(on, 'prod');
+
+    expect(seen).toMatchObject({
+      waiters: [],
+      waits: { count: 1, gaveUp: 1 },
+      blockers: [{ holder: 'ann', grants: 1 }],
+    });
+    expect(Math.round(seen.waits.waitedMs / 10_000)).toBe(2);
+    expect(most.items).toMatchObject([{ name: 'prod', waits: 1, waiting: 0, gaveUp: 1 }]);
+    expect(later.waits).toEqual(seen.waits);
+  });
+
+  test('one that was granted is told so, although another has the lease when its ticket goes', async () => {
+    const on = await openOperatedLeases();
+    const first = await acquired(on, { namespace: 'a' });
+    await released(on, first);
+    const next = await acquired(on, { namespace: 'a', holder: 'bob' });
+    // As a replay of the first request makes it that joins the line while it is granted.
+    await on.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+      values ('lease', 'a', '42', ${first.leaseId}::uuid, 'alice', 'p', clock_timestamp() + interval '1 s')`;
+
+    await dropGrantedTickets(on.store.transitions, [first.leaseId]);
+
+    expect(await on.store.general.$queryRaw`select waiter, outcome from lease_wait`).toEqual([
+      { waiter: 'alice', outcome: 'granted' },
+    ]);
+    await released(on, next);
+  });
 });
 
 describe('leases that are taken in opposite orders', () => {
@@ -282,6 +329,25 @@ describe('what callers waited for most', () => {
     await released(on, much);
     await released(on, await leaseOf(first.answer));
   });
+});
+
+test('what callers waited for most leaves connections for others, however many leases it explains', async () => {
+  const on = await openOperatedLeases();
+  await on.store.general.$executeRaw`
+    insert into lease_wait (face, namespace, name, ended_at, ticket_id, began_at, waiter, outcome)
+    select 'lease', 'a', i::text, clock_timestamp(), gen_random_uuid(),
+      clock_timestamp() - interval '1 second', 'w', 'granted'
+    from generate_series(1, 8) i`;
+
+  const { asked, other } = await on.store.general.$transaction(async (tx) => {
+    await tx.$executeRaw`lock table lease in access exclusive mode`;
+    const asked = on.operations.mostWaited({ windowMinutes: 60, limit: 8 }, OPERATOR);
+    await waitUntil(() => isSomeoneWaiting(on));
+    return { asked, other: await on.store.reads.$queryRaw`select 1 as answered` };
+  });
+
+  expect(other).toEqual([{ answered: 1 }]);
+  expect((await asked).items).toHaveLength(8);
 });
 
 describe('a caller that is limited to namespaces', () => {

@@ -94,22 +94,21 @@ export async function summarizeWaits(
   const opposite = oppositeOrders(nested.grants).filter(({ one, other }) =>
     [one, other].some((lease) => isWithinNamespace(lease.namespace, namespace)),
   );
+  const explained: MostWaitedView[] = [];
+  // One after the other: these reads have few connections, and a page must not keep all of them.
+  for (const { waitedMs, longestMs, ...item } of items) {
+    const { holds, from: holdsFrom } = await readHolds(reads, item, windowMinutes);
+    const { waits, from: waitsFrom } = await readWaits(reads, item, windowMinutes);
+    const window = { from: Math.max(from, holdsFrom, waitsFrom), asOf };
+    explained.push({
+      ...item,
+      waitedMs: Math.round(waitedMs),
+      longestMs: Math.round(longestMs),
+      blockers: blockersOf(holds, waits, window).slice(0, BLOCKERS_OF_ONE_MAX),
+    });
+  }
   return {
-    items: await Promise.all(
-      items.map(async ({ waitedMs, longestMs, ...item }): Promise<MostWaitedView> => {
-        const [{ holds, from: holdsFrom }, { waits, from: waitsFrom }] = await Promise.all([
-          readHolds(reads, item, windowMinutes),
-          readWaits(reads, item, windowMinutes),
-        ]);
-        const window = { from: Math.max(from, holdsFrom, waitsFrom), asOf };
-        return {
-          ...item,
-          waitedMs: Math.round(waitedMs),
-          longestMs: Math.round(longestMs),
-          blockers: blockersOf(holds, waits, window).slice(0, BLOCKERS_OF_ONE_MAX),
-        };
-      }),
-    ),
+    items: explained,
     fromAt: isoOf(from),
     isComplete: isWhole({ from, asOf }, windowMinutes),
     opposite: opposite.slice(0, PAIRS_SHOWN_MAX),

@@ -214,28 +214,34 @@ export async function countPlaces(
   return onlyRow(rows);
 }
 
-/** A request that waited and has been superseded. */
-export interface SupersededWaiter {
-  readonly ticketId: string;
-  readonly waiter: string;
+/** Requests that waited and have been superseded. */
+export interface SupersededWaiters {
+  /** Their holders, in the order in which they came. */
+  readonly waiters: readonly string[];
+  /** Whether there may be more. */
+  readonly isMore: boolean;
 }
 
+/** How many are superseded by one statement: each is five rows, and a statement has two seconds. */
+const SUPERSEDED_PER_STATEMENT_MAX = 500;
+
 /**
- * Refuses all who wait for the environment with the same action, came before this request and are of no higher
+ * Refuses those who wait for the environment with the same action, came before this request and are of no higher
  * priority, with what each of them is answered from now on, and writes an event of each. Also those whose place has
- * lapsed: they may return. After {@link takeTurnsInLine}.
+ * lapsed: they may return, and for a day there may be many. One statement ends a bounded number, the next one others.
+ * After {@link takeTurnsInLine}.
  *
  * - **Locks** their requests in the order of their keys, then their tickets, as giving up does, and waits for what is
  *   locked: a grant under way has locked its ticket, and removed it when this has the lock.
  * - **Atomic because** the tickets are gone with the commit: a later grant finds none.
  * - **Index**: `lease_waiter_resource_idx`, `lease_request_pkey`.
  */
-export function supersedeWaiting(
+export async function supersedeWaiting(
   tx: Sql<'general'>,
   request: EnvironmentTicketRequest,
   answer: object,
-): Promise<SupersededWaiter[]> {
-  return tx.$queryRaw<SupersededWaiter[]>`
+): Promise<SupersededWaiters> {
+  const rows = await tx.$queryRaw<{ waiter: string | null; isMore: boolean }[]>`
     with request as materialized (
       select k.* from (
         select o.request_id, o.ticket_id from lease_waiter o
@@ -247,6 +253,7 @@ export function supersedeWaiting(
       cross join lateral (
         select q.id, o.ticket_id from lease_request q where q.id = o.request_id for update of q
       ) k
+      limit ${SUPERSEDED_PER_STATEMENT_MAX}
     ),
     ticket as materialized (
       select k.* from request q
@@ -275,7 +282,14 @@ export function supersedeWaiting(
       from gone g
       order by g.id
     )
-    select g.ticket_id as "ticketId", g.waiter from gone g order by g.id`;
+    select g.waiter, r.count >= ${SUPERSEDED_PER_STATEMENT_MAX} as "isMore"
+    from (select count(*)::int as count from request) r
+    left join gone g on true
+    order by g.id`;
+  return {
+    waiters: rows.flatMap(({ waiter }) => waiter ?? []),
+    isMore: rows[0]?.isMore === true,
+  };
 }
 
 /**

@@ -14,7 +14,8 @@ import {
 import { grantAll } from './grant-all.ts';
 import { joinLine } from './line.ts';
 import { joinLines, leaveLines } from './line-all.ts';
-import { grantSlots, openPools, readPools } from './pools.ts';
+import { openPools } from './open-pools.ts';
+import { grantSlots, readPools } from './pools.ts';
 import { firstLeaseId, leaseIdsFrom } from './requests.ts';
 
 const ROWS = 100_000;

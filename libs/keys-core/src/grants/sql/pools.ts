@@ -10,17 +10,11 @@
  * limit together, the slots are those of the namespace, whose own row then decides, and each key's own row
  * only keeps the key from being granted in the ordinary way.
  */
-import type { GrantRequest, LeaseRow } from '../../kernel/lease.ts';
+import type { GrantRequest, LeaseRow, QueueHead } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import { poolKindOf, type PoolHolder, type PoolKind, type SlotMode } from '../../kernel/pool.ts';
-import type { Named } from '../../kernel/resource.ts';
+import type { PoolHolder, SlotMode } from '../../kernel/pool.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
-import {
-  type GrantGuard,
-  IS_ENDED_BY_WORD,
-  isTakable,
-  NEVER,
-} from '../../postgres/clock/expiry.ts';
+import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
 import {
   arrayText,
   C,
@@ -35,11 +29,9 @@ import {
 } from '../../postgres/sql.ts';
 import {
   EXPIRED_CALLBACKS,
-  EXPIRED_FACTS,
   expiredReason,
   grantDetail,
   IS_CONFIRMED,
-  PREVIOUS_END,
   requestsEnded,
 } from './facts.ts';
 import {
@@ -57,7 +49,6 @@ export type SlotRequest = GrantRequest & { readonly mode: SlotMode };
 
 /** No name that users choose has this character. Alone it is the name of a namespace's own row. */
 const MARK = fragment`chr(31)`;
-export const MARK_TEXT = '\u001F';
 
 /** How many holders a refusal names. */
 const HOLDERS_SHOWN_MAX = 10;
@@ -90,7 +81,8 @@ interface SlotOptions {
  *   locked and judged again: a renewal may be under way. One that is locked counts as held.
  * - **In line**: see {@link judgedRows}. A ticket is locked as in `grant`.
  * - **Tokens** of the pool grow by its own row, which the statement writes.
- * - **Order of locking**: tickets, own rows, slots; each by name.
+ * - **Order of locking**: tickets, own rows, slots; each by name. Where there is a total, the own rows of keys come last:
+ *   whoever waits for one has the namespace's.
  * - **Index**: the primary keys of `lease`, `lease_request`, `lease_declaration`, `lease_waiter_resource_idx`.
  * - **A request without a row in the answer** was not granted: {@link readPools} tells why.
  */
@@ -112,7 +104,21 @@ export async function grantSlots(
         group by e.namespace, e.head
       ) e
       where l.face = 'lease' and l.namespace = e.namespace and l.name = e.head
-      returning l.namespace, l.name as head, l.fencing_token - e.count as before
+      returning l.namespace, l.name as head, l.fencing_token, l.fencing_token - e.count as before
+    ),
+    -- Where the own row that decides is the namespace's, that of each key is written, too: whoever deletes it
+    -- meanwhile judges it again, or has deleted it, and nothing of the key is granted.
+    kept as (
+      update lease l
+      set fencing_token = greatest(l.fencing_token, a.fencing_token)
+      from (
+        select e.namespace, e.head, e.name from entitled e where e.head <> e.name
+        group by e.namespace, e.head, e.name
+      ) e
+      join advanced a on a.namespace = e.namespace and a.head = e.head
+      where l.face = 'lease' and l.namespace = e.namespace and l.name = e.name
+        and l.pool = l.name and l.mode = 'permit'
+      returning l.namespace, l.name as scope
     ),
     candidate as materialized (
       select e.lease_id, e.face, e.namespace, e.name as scope, e.mode, e.holder, e.principal, e.tag,
@@ -132,6 +138,8 @@ export async function grantSlots(
         from slot s
         where s.is_free
       ) f on f.namespace = e.namespace and f.head = e.head and f.turn = e.turn
+      left join kept k on k.namespace = e.namespace and k.scope = e.name
+      where e.head = e.name or k.scope is not null
     ),
     ${upsertGrants(isTakable(guard.belief), SLOTS)},
     -- The one event of each grant that has run out and whose slot was taken.
@@ -174,7 +182,7 @@ export async function grantSlots(
 
 /** What a request for a slot meets. */
 export interface MetPool {
-  /** Whether the pool exists: see {@link openPools}. */
+  /** Whether the pool exists: see `openPools`. */
   readonly isOpen: boolean;
   /** Whether it has its turn, and there is room. */
   readonly isEntitled: boolean;
@@ -185,12 +193,23 @@ export interface MetPool {
   readonly usedOfKey: number;
   readonly usedOfAll: number;
   readonly exclusiveCount: number;
+  /**
+   * The first of those who wait for a permit of the total, of any key, and how many do. A request for another key is kept
+   * back by them alone where nobody holds any.
+   */
+  readonly head: QueueHead | undefined;
+  readonly waiterCount: number;
   readonly holders: readonly PoolHolder[];
   /** The grant of the scope, or else of the pool, that expires first. */
   readonly by: LeaseRow | undefined;
 }
 
-type MetRow = Omit<MetPool, 'by'> & { readonly askedId: string } & Partial<LeaseRow>;
+type MetRow = Omit<MetPool, 'by' | 'head'> & {
+  readonly askedId: string;
+  readonly waiter: string | null;
+  readonly waitsSince: number;
+  readonly lapsesInMs: number;
+} & Partial<LeaseRow>;
 
 /**
  * Reads what each request meets, by the same judgement as {@link grantSlots}. Locks nothing.
@@ -202,17 +221,38 @@ export async function readPools(
   guard: GrantGuard,
 ): Promise<Map<string, MetPool>> {
   const rows = await sql.$queryRaw<MetRow[]>`
-    with ${judgedRows(requests, guard, 'read')}
+    with ${judgedRows(requests, guard, 'read')},
+    -- Those whose key has room: the others keep nobody back.
+    first_of_all as materialized (
+      select r.namespace, r.head, r.count, t.*
+      from (
+        select r.namespace, r.head, r.lease_id, count(*) over (partition by r.namespace, r.head) as count,
+          row_number() over (partition by r.namespace, r.head order by r.place) as turn
+        from roomy r
+        where r.step = 0 and r.permits_total is not null
+          and r.held_of_key + r.rank <= r.permits_per_key
+      ) r
+      cross join lateral (
+        select t.ticket_id, t.waiter, t.created_at, t.valid_until from lease_waiter t
+        where t.ticket_id = r.lease_id
+        limit 1
+      ) t
+      where r.turn = 1
+    )
     select w.lease_id as "askedId", o.namespace is not null and ${IS_KEPT} as "isOpen",
       e.lease_id is not null as "isEntitled", w.permits_per_key as "perKey",
       w.permits_total as total, coalesce(k.held, 0)::int as "usedOfKey",
       coalesce(u.held, 0)::int as "usedOfAll", coalesce(k.exclusive, 0)::int as "exclusiveCount",
-      coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
+      f.waiter, extract(epoch from f.created_at)::float8 * 1000 as "waitsSince",
+      extract(epoch from f.valid_until - clock_timestamp())::float8 * 1000 as "lapsesInMs",
+      coalesce(f.count, 0)::int as "waiterCount", coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
     from wanted w
     left join own o on o.namespace = w.namespace and o.head = w.head
     left join entitled e on e.lease_id = w.lease_id
     left join used u on u.namespace = w.namespace and u.head = w.head
     left join used_of_key k on k.namespace = w.namespace and k.head = w.head and k.scope = w.name
+    left join first_of_all f
+      on f.namespace = w.namespace and f.head = w.head and f.ticket_id <> w.lease_id
     left join lateral (
       select jsonb_agg(jsonb_build_object(
         'leaseId', s.lease_id, 'holder', s.holder, 'mode', s.mode,
@@ -238,13 +278,13 @@ export async function readPools(
     ) l on true`;
   return new Map(
     rows.map(({ askedId, ...row }) => {
-      const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, ...others } = row;
-      const { exclusiveCount, holders, ...lease } = others;
+      const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, ...others } =
+        row;
+      const { holders, waiter, waitsSince, lapsesInMs, waiterCount, ...lease } = others;
+      const used = { usedOfKey, usedOfAll, exclusiveCount, holders };
+      const head = waiter === null ? undefined : { waiter, createdAt: waitsSince, lapsesInMs };
       const by = typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined;
-      return [
-        askedId,
-        { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, holders, by },
-      ];
+      return [askedId, { isOpen, isEntitled, perKey, total, ...used, head, waiterCount, by }];
     }),
   );
 }
@@ -472,116 +512,4 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
       from seen_slot s
       left join lapsed x on x.namespace = s.namespace and x.name = s.name
     )`;
-}
-
-/** A pool whose own row is wanted. */
-export interface AskedPool extends Named {
-  readonly kind: PoolKind;
-  /** Whether all keys of the namespace have a limit together: this decides where the slots are. */
-  readonly hasTotal: boolean;
-}
-
-/**
- * Makes the own rows of pools, where nobody holds the scope; of a scope that somebody holds it does nothing.
- *
- * - **Locks** only rows that look free and that nobody has locked, and judges once they are locked.
- * - **With permits** only as the declaration is by then, which it locks: a total that comes or goes looks for
- *   the rows that this makes, see `declarePermits`.
- * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
- * - **Index**: the primary keys.
- */
-export async function openPools(
-  sql: Sql<'transitions' | 'guests'>,
-  pools: readonly AskedPool[],
-  { belief }: Pick<GrantGuard, 'belief'>,
-): Promise<void> {
-  await sql.$queryRaw`
-    with asked as materialized (
-      select distinct a.namespace ${C} as namespace, a.name ${C} as name, a.kind, a.has_total
-      from unnest(
-        ${textArray(pools.map(({ namespace }) => namespace))}::text[],
-        ${textArray(pools.map(({ name }) => name))}::text[],
-        ${textArray(pools.map(({ kind }) => kind))}::text[],
-        ${arrayText(pools.map(({ hasTotal }) => String(hasTotal)))}::boolean[]
-      ) as a (namespace, name, kind, has_total)
-    ),
-    declared as materialized (
-      select d.namespace, d.permits_total is not null as has_total
-      from lease_declaration d
-      where d.permits_per_key is not null
-        and d.namespace in (select a.namespace from asked a where a.kind = 'permit')
-      order by d.namespace
-      for share of d
-    ),
-    openable as materialized (
-      select a.* from asked a
-      where not ${isFound(fragment`
-        select true from lease l
-        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name`)}
-      union all
-      select a.*
-      from (select a.* from asked a order by a.namespace, a.name) a
-      cross join lateral (
-        select from lease l
-        where l.face = 'lease' and l.namespace = a.namespace and l.name = a.name
-          and l.pool is null and ${isTakable(belief)}
-        for update of l skip locked
-      ) k
-    ),
-    opened as (
-      insert into lease as l (
-        face, namespace, name, lease_id, fencing_token, holder, principal,
-        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms,
-        granted_at, renewed_at, expires_at, released_at, end_reason, stops_by, pool, mode
-      )
-      select 'lease', a.namespace, a.name, gen_random_uuid(), lease_next_token(${TOKEN_FLOOR}), '', '',
-        4, 1, 2, 3, n.at, n.at, n.at, n.at, 'removed', ${NEVER}, a.name, a.kind
-      from openable a
-      cross join (select clock_timestamp() as at) n
-      where (a.kind = 'shared' or exists (
-        select from declared d where d.namespace = a.namespace and d.has_total = a.has_total
-      ))
-      order by a.namespace, a.name
-      on conflict (face, namespace, name) do update set
-        lease_id = excluded.lease_id,
-        previous_lease_id = l.lease_id,
-        previous_fencing_token = l.fencing_token,
-        previous_end = ${PREVIOUS_END},
-        fencing_token = lease_next_token(greatest(l.fencing_token, ${TOKEN_FLOOR})),
-        holder = '',
-        principal = '',
-        comment = null,
-        metadata = null,
-        ttl_ms = excluded.ttl_ms,
-        renew_after_ms = excluded.renew_after_ms,
-        soft_after_ms = excluded.soft_after_ms,
-        hard_after_ms = excluded.hard_after_ms,
-        released_at = excluded.released_at,
-        end_reason = 'removed',
-        stops_by = ${NEVER},
-        pool = excluded.pool,
-        mode = excluded.mode
-      where l.pool is null and ${isTakable(belief)}
-      returning l.face, l.namespace, l.name, l.previous_lease_id, l.previous_fencing_token,
-        l.previous_end
-    ),
-    expired as (
-      select o.face, o.namespace, o.name, o.previous_lease_id as lease_id,
-        o.previous_fencing_token as fencing_token, o.previous_end = 'lapsed' as is_confirmed
-      from opened o
-      where o.previous_end in ('lapsed', 'unconfirmed')
-    ),
-    ${EXPIRED_FACTS}
-    select o.name from opened o`;
-}
-
-/** The pools whose own rows a request needs. */
-export function poolsOf(
-  { namespace, name, mode }: SlotRequest,
-  { total }: Pick<MetPool, 'total'>,
-): AskedPool[] {
-  const kind = poolKindOf(mode);
-  const hasTotal = kind === 'permit' && total !== null;
-  const own = { namespace, name, kind, hasTotal };
-  return hasTotal ? [own, { ...own, name: MARK_TEXT }] : [own];
 }

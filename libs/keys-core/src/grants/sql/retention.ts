@@ -16,8 +16,8 @@ import { dropOldRequests, readRequestPages } from './requests.ts';
 const KEPT_HOURS = 24;
 /**
  * Whether a row `l` is the own row of a pool that nobody has held for so long that its slots are deleted. Its time is
- * its token, which grows with each grant. Of a key where all have a limit together it does not: there, those that
- * still have slots are in `busy`.
+ * its token, which grows with each grant. Of a key where all have a limit together the slots are the namespace's: those
+ * that still have some are in `busy`.
  */
 const IS_IDLE_POOL = fragment`(
   l.pool = l.name

@@ -170,6 +170,34 @@ export interface WaitsFound {
   readonly waits: readonly Wait[];
 }
 
+/**
+ * The waits that ended within the window `asked`, of tickets and rows of `lease_wait` `w` that fulfil `of`, at most `max`
+ * of each. A ticket for an environment that has lapsed is kept for a day, and becomes a row of `lease_wait` then.
+ */
+function endedWaits(of: Fragment, max: number): Fragment {
+  return fragment`
+      select * from (
+        (
+          select w.face, w.namespace, w.name, w.ticket_id, w.waiter, w.began_at, w.ended_at, w.outcome
+          from lease_wait w
+          where ${of} and w.ended_at >= (select a.since from asked a)
+          order by w.ended_at desc
+          limit ${max}
+        )
+        union all
+        (
+          select w.face, w.namespace, w.name, w.ticket_id, w.waiter, w.created_at, w.valid_until, 'lapsed'
+          from lease_waiter w
+          where ${of} and w.face <> 'key'
+            and w.valid_until >= (select a.since from asked a) and w.valid_until <= (select a.now from asked a)
+          order by w.valid_until desc
+          limit ${max}
+        )
+      ) w
+      order by w.ended_at desc
+      limit ${max}`;
+}
+
 /** The waits for a resource that ended within a window, and who waits now. Index: `lease_wait_pkey`, `lease_waiter_resource_idx`. */
 export async function readWaits(
   sql: Sql<'reads'>,
@@ -180,24 +208,20 @@ export async function readWaits(
     (Omit<Wait, 'waiter'> & { waiter: string | null; from: number })[]
   >`
     with ${asked(windowMinutes)},
-    recent as materialized (
-      select w.ticket_id, w.waiter, w.began_at, w.ended_at, w.outcome
-      from lease_wait w
-      where w.face = ${face} ${C} and w.namespace = ${namespace} ${C} and w.name = ${name} ${C}
-        and w.ended_at >= (select a.since from asked a)
-      order by w.ended_at desc
-      limit ${WAITS_OF_ONE_MAX}
-    ),
+    recent as materialized (${endedWaits(
+      fragment`w.face = ${face} ${C} and w.namespace = ${namespace} ${C} and w.name = ${name} ${C}`,
+      WAITS_OF_ONE_MAX,
+    )}),
     reach as materialized (
       select ${readFrom(fragment`recent r`, fragment`r.ended_at`, WAITS_OF_ONE_MAX)} as since from asked a
     ),
     wait as (
-      select r.*, null::bigint as place from recent r
+      select r.ticket_id, r.waiter, r.began_at, r.ended_at, r.outcome, null::bigint as place from recent r
       union all
       (
         select o.ticket_id, o.waiter, o.created_at, null, null, lease_waiter_place(o) from lease_waiter o
         where o.face = ${face} ${C} and o.namespace = ${namespace} ${C} and o.name = ${name} ${C}
-          and o.valid_until > clock_timestamp()
+          and o.valid_until > (select a.now from asked a)
         order by lease_waiter_place(o)
         limit ${NOW_MAX}
       )
@@ -233,7 +257,7 @@ export interface MostWaited extends Resource {
 
 /**
  * What was waited for longest within a window, all waits together. Leasehold's own leases are left out. Index:
- * `lease_wait_ended_at_idx`; those who wait, few beside leases, are read whole.
+ * `lease_wait_ended_at_idx`; tickets, few beside leases, are read whole.
  */
 export async function readMostWaited(
   sql: Sql<'reads'>,
@@ -245,21 +269,15 @@ export async function readMostWaited(
     (Omit<MostWaited, 'face'> & { face: Face | null; from: number; asOf: number })[]
   >`
     with ${asked(windowMinutes)},
-    recent as materialized (
-      select w.face, w.namespace, w.name, w.began_at, w.ended_at, w.outcome
-      from lease_wait w
-      where w.ended_at >= (select a.since from asked a)
-      order by w.ended_at desc
-      limit ${WAITS_MAX}
-    ),
+    recent as materialized (${endedWaits(fragment`true`, WAITS_MAX)}),
     reach as materialized (
       select a.now, ${readFrom(fragment`recent r`, fragment`r.ended_at`, WAITS_MAX)} as since from asked a
     ),
     wait as (
-      select r.* from recent r
+      select r.face, r.namespace, r.name, r.began_at, r.ended_at, r.outcome from recent r
       union all
       select o.face, o.namespace, o.name, o.created_at, null, null from lease_waiter o
-      where o.face <> 'key' and o.valid_until > clock_timestamp()
+      where o.face <> 'key' and o.valid_until > (select a.now from asked a)
     ),
     counted as (
       select w.face, w.namespace, w.name, w.ended_at, w.outcome,

@@ -28,6 +28,7 @@ import type { CrashPoints } from '../crash-points.ts';
 import { aRequest, type Kernel } from '../kernel-fixture.ts';
 import { declarePermits } from '../pool-fixture.ts';
 import type {
+  Decision,
   LineAsk,
   LineModel,
   ModelHold,
@@ -60,11 +61,17 @@ const PLACES = ['permits', 'total', 'shared', 'together', 'environment'] as cons
 /** Or of some of these together. */
 const KINDS = [...PLACES, 'mixed'] as const;
 type Kind = (typeof KINDS)[number];
-const MIXED = { a: 'shared', b: 'total', c: 'together' } as const;
+/** Two of them want a permit of the same total. */
+const MIXED = {
+  a: ['shared', 'a'],
+  b: ['total', 'a'],
+  c: ['together', 'a'],
+  d: ['total', 'b'],
+} as const;
 
 interface Asked {
   readonly kind: Kind;
-  readonly names: readonly ('a' | 'b' | 'c')[];
+  readonly names: readonly (keyof typeof MIXED)[];
   readonly holder: number;
   readonly ttl: number;
   readonly isAlone: boolean;
@@ -75,7 +82,7 @@ interface Asked {
 
 const asks: fc.Arbitrary<Asked> = fc.record({
   kind: fc.constantFrom(...KINDS, 'shared' as const),
-  names: fc.uniqueArray(fc.constantFrom('a', 'b', 'c'), { minLength: 1, maxLength: 3 }),
+  names: fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd'), { minLength: 1, maxLength: 3 }),
   holder: fc.nat({ max: 2 }),
   ttl: fc.nat({ max: 2 }),
   isAlone: fc.boolean(),
@@ -109,7 +116,7 @@ function askOf(asked: Asked, { run }: RealLines): LineAsk {
 
 /** Those who want several meet those who want one of them; the others meet at one of two names, or at one. */
 function placesOf({ kind, names }: Asked): [place: (typeof PLACES)[number], name: string][] {
-  if (kind === 'mixed') return names.map((name) => [MIXED[name], 'a']);
+  if (kind === 'mixed') return names.map((name) => [...MIXED[name]]);
   if (kind === 'together') return names.map((name) => [kind, name]);
   return [[kind, kind === 'shared' || names[0] === 'a' ? 'a' : 'b']];
 }
@@ -138,7 +145,7 @@ function requestsOf(ask: LineAsk, isQueued: boolean): [GrantRequest, ...GrantReq
 async function send(
   { kernel }: RealLines,
   requests: readonly [GrantRequest, ...GrantRequest[]],
-): Promise<readonly bigint[] | 'refused' | 'frozen'> {
+): Promise<readonly bigint[] | Exclude<Decision, 'granted'>> {
   try {
     const [first] = requests;
     if (requests.length > 1) {
@@ -150,7 +157,9 @@ async function send(
     const one = await kernel.leases.grant(first);
     return one.outcome === 'granted' ? [BigInt(one.grant.fencingToken)] : 'refused';
   } catch (error) {
-    if (error instanceof LeaseError && error.code === 'environment.frozen') return 'frozen';
+    if (!(error instanceof LeaseError)) throw error;
+    if (error.code === 'environment.frozen') return 'frozen';
+    if (error.code === 'request.invalid') return 'invalid';
     throw error;
   }
 }

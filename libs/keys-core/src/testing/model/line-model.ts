@@ -61,8 +61,8 @@ export interface ModelFreeze {
   readonly untilMs: number;
 }
 
-/** `refused`: somebody holds it, or is before it in a line. */
-export type Decision = 'granted' | 'refused' | 'frozen';
+/** `refused`: somebody holds it, or is before it in a line; `invalid`: it wants more permits than there are. */
+export type Decision = 'granted' | 'refused' | 'frozen' | 'invalid';
 
 const TICKET_MS = 500;
 const ENVIRONMENT_TICKET_MS = 30_000;
@@ -100,7 +100,12 @@ export class LineModel {
     if (isEnvironment && this.isFrozen(ask)) return 'frozen';
     const before = this.#before(ticket);
     for (const part of ask.parts) this.#open(part, before);
-    return ask.parts.every((part) => this.#isFor(part, before)) ? 'granted' : 'refused';
+    if (this.#isMoreThanAll(ask)) return 'invalid';
+    // Each takes its permit before the next one of the same request.
+    const isForAll = ask.parts.every((part, place) =>
+      this.#isFor(part, [...before, ...ask.parts.slice(0, place)]),
+    );
+    return isForAll ? 'granted' : 'refused';
   }
 
   isFrozen({ parts, action }: LineAsk): boolean {
@@ -110,6 +115,14 @@ export class LineModel {
         (freeze.action ?? action) === action &&
         parts.some(({ resource }) => resourceKey(resource) === freeze.key),
     );
+  }
+
+  /** Whether it wants more permits of a namespace than that has in all. */
+  #isMoreThanAll({ parts }: LineAsk): boolean {
+    return [...this.permits].some(([namespace, { total }]) => {
+      const wanted = parts.filter(({ resource }) => resource.namespace === namespace);
+      return total !== null && wanted.length > total;
+    });
   }
 
   /** Carries out what was decided. @param tokens of the parts, in their order. */
