@@ -71,8 +71,6 @@ export default defineConfig({
       kind('unit', [`${FOLDERS}/*.test.ts`], {
         exclude: [...EXCLUDED, '**/*.{pg,process}.{test,nightly.test}.ts'],
         testTimeout: 40_000,
-        // In a suite beside another phase, and these use a core.
-        ...(suite === undefined ? {} : { maxWorkers: 1 }),
       }),
       kind('pg', [`${FOLDERS}/*.pg.{test,nightly.test}.ts`], {
         globalSetup,

@@ -87,6 +87,8 @@ export class AgentProcess {
         nowMs,
         random: () => random.next(),
         host: '127.0.0.1',
+        // What listens on the machine that simulates decides nothing here.
+        listeners: () => undefined,
       },
       reserve: (action) => this.#pool.reserve(action),
       reportContext: { link, session: this.#session, log, random: () => random.next() },
@@ -185,12 +187,9 @@ function seenIn(disk: Map<string, SeenBackend>): SeenBackends {
   return seen as SeenBackends;
 }
 
-/** No socket of this machine has it, so that what listens here decides nothing there. */
-const NO_PORT = 0;
-
 function anyPorts(): Ports {
   const ports: Pick<Ports, 'take' | 'adopt' | 'giveBack'> = {
-    take: () => Promise.resolve(NO_PORT),
+    take: () => Promise.resolve(21_000),
     adopt: nothing,
     giveBack: nothing,
   };

@@ -26,6 +26,7 @@ import { type ControllerLink, type RenewResult, SessionSuperseded } from './cont
 import { DroneSession } from './drone-session.ts';
 import { LoadWatch } from './load.ts';
 import { Ports } from './ports.ts';
+import { readListeners } from './probe.ts';
 import { RunBook } from './run-book.ts';
 import { SeenBackends } from './seen-backends.ts';
 import { WarmPool } from './warm-pool.ts';
@@ -135,6 +136,7 @@ export class DroneAgent {
         log,
         host: config.host,
         ports,
+        listeners: readListeners,
         workOf,
         lastOutput: lastOutputOf,
       },

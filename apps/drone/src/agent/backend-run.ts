@@ -36,7 +36,7 @@ import type { Log, ProgramConfig } from '../config.ts';
 import { NOT_WARM, type BackendSnapshot, type ExtendRequest } from '../warden/protocol.ts';
 import type { ReportBody, ReportLine } from './drone-session.ts';
 import type { Ports } from './ports.ts';
-import { probedOf, untilClaimTaken, untilReady, untilTaken } from './probe.ts';
+import { probedOf, untilClaimTaken, untilReady, untilTaken, type ReadListeners } from './probe.ts';
 import { askAtMs, killAtMs, StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
 import {
   claimOf,
@@ -61,6 +61,7 @@ export interface RunContext {
   readonly log: Log;
   readonly host: string;
   readonly ports: Ports;
+  readonly listeners: ReadListeners;
   /** A program as it can be started now. @throws {WardenLost} while no warden exists. */
   readonly workOf: (program: ProgramConfig) => Work;
   /** The last lines that a backend wrote; undefined without any. */
@@ -441,9 +442,10 @@ export class BackendRun {
   async #probe(notes: BackendNotes): Promise<void> {
     const { port } = notes;
     const { program, backendId } = this.identity;
+    const { host, listeners } = this.#context;
     const pid = (): number => this.#pid;
     const isWanted = (): boolean => this.#isWanted();
-    const probed = probedOf(program, { host: this.#context.host, port, pid, isWanted });
+    const probed = probedOf(program, { host, port, pid, isWanted, listeners });
     if (!notes.isReady && notes.claimFile !== undefined) {
       await untilClaimTaken(probed, notes.claimFile);
     }

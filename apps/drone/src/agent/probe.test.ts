@@ -2,7 +2,14 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ownerOf, PortWatch, untilReady, untilTaken, type PortOwner } from './probe.ts';
+import {
+  ownerOf,
+  PortWatch,
+  readListeners,
+  untilReady,
+  untilTaken,
+  type PortOwner,
+} from './probe.ts';
 
 /** Listens, or has another process that it starts listen, and prints its port. */
 const LISTEN = `
@@ -37,7 +44,7 @@ function endGroup(pid: number): void {
 }
 
 function owner(pid: number, port: number, host = '127.0.0.1'): PortOwner {
-  return ownerOf({ pid, port, host, inside: null });
+  return ownerOf({ pid, port, host, inside: null }, readListeners);
 }
 
 describe.each(['127.0.0.1', '0.0.0.0', '::1'])('a socket at %s', (host) => {
@@ -87,6 +94,7 @@ describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type
       readiness,
       port: () => ({ host: '127.0.0.1', port, pid: victim.pid, inside: null }),
       isWanted: () => true,
+      listeners: readListeners,
     });
 
     expect(end).toBe('stranger');
@@ -94,7 +102,7 @@ describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type
 
   test('is ready when it listens itself', async () => {
     const { pid, port } = await listener(LISTEN);
-    const probed = { readiness, isWanted: () => true };
+    const probed = { readiness, isWanted: () => true, listeners: readListeners };
 
     const end = await untilReady({
       ...probed,
@@ -116,6 +124,7 @@ test('a backend that listens soon after its start is ready long before the inter
     readiness: { type: 'tcp', timeoutMs: 3_600_000, intervalMs: 3_600_000 },
     port: () => ({ host: '127.0.0.1', port, pid, inside: null }),
     isWanted: () => true,
+    listeners: readListeners,
   });
 
   ({ pid } = await listener(LISTEN, { port }));
@@ -131,7 +140,7 @@ test('a backend that was ready is noticed when a stranger has taken its port', a
     pid: own.pid,
     inside: null,
   });
-  const watch = new PortWatch(port);
+  const watch = new PortWatch(port, readListeners);
   expect(watch.look()).toBe('own');
   own.child.kill('SIGKILL');
   await once(own.child, 'exit');
@@ -140,6 +149,7 @@ test('a backend that was ready is noticed when a stranger has taken its port', a
   const end = await untilTaken({
     port,
     isWanted: () => true,
+    listeners: readListeners,
     readiness: { type: 'tcp', timeoutMs: 1_000, intervalMs: 5 },
   });
 

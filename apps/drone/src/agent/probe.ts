@@ -26,18 +26,19 @@ interface Probed {
   readonly port: () => BackendPort;
   /** Whether it runs, and nobody has asked for its end. */
   readonly isWanted: () => boolean;
+  readonly listeners: ReadListeners;
 }
 
 /** What is probed of a backend on its port; `pid` is that of its first process. */
 export function probedOf(
   program: ProgramConfig,
-  of: { host: string; port: number; pid: () => number; isWanted: () => boolean },
+  of: Pick<Probed, 'isWanted' | 'listeners'> & { host: string; port: number; pid: () => number },
 ): Probed {
-  const { host, port, pid, isWanted } = of;
+  const { host, port, pid, isWanted, listeners } = of;
   const hasNetwork = program.kind === 'container' && program.network === 'bridge';
   const inside = hasNetwork ? (program.containerPort ?? port) : null;
   const { readiness } = program;
-  return { readiness, port: () => ({ host, port, inside, pid: pid() }), isWanted };
+  return { readiness, port: () => ({ host, port, inside, pid: pid() }), isWanted, listeners };
 }
 
 /** `stranger`: another process listens on its port, so that nobody may be sent there. */
@@ -48,11 +49,11 @@ const TRY_FIRST_MS = 5;
 
 /** Resolves when the backend answers, and it is the backend that does. */
 export async function untilReady(probed: Probed): Promise<ProbeEnd> {
-  const { readiness, port, isWanted } = probed;
+  const { readiness, port, isWanted, listeners } = probed;
   for (let pauseMs = TRY_FIRST_MS; isWanted(); pauseMs *= 2) {
     const { host, port: number } = port();
     if (await isAnswering(readiness, host, number)) {
-      const owner = ownerOf(port());
+      const owner = ownerOf(port(), listeners);
       if (owner === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
       // Its socket may have been closed between the two looks.
       if (owner !== 'nobody' || readiness.type === 'none') break;
@@ -88,8 +89,8 @@ function isThere(file: string): boolean {
 }
 
 /** For a backend that is ready: resolves when it is over, or another process listens in its place. */
-export async function untilTaken({ port, isWanted }: Probed): Promise<ProbeEnd> {
-  const watch = new PortWatch(port);
+export async function untilTaken({ port, isWanted, listeners }: Probed): Promise<ProbeEnd> {
+  const watch = new PortWatch(port, listeners);
   while (isWanted()) {
     if (watch.look() === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
     await pause(WATCH_MS, undefined, { ref: false });
@@ -159,29 +160,31 @@ interface BackendPort {
 }
 
 /** Judges by the sockets of now. */
-export function ownerOf(backend: BackendPort): PortOwner {
-  return judge(backend).owner;
+export function ownerOf(backend: BackendPort, listeners: ReadListeners): PortOwner {
+  return judge(backend, listeners).owner;
 }
 
 /** As {@link ownerOf}, for backends whose sockets change rarely: looks at processes only when they did. */
 export class PortWatch {
   readonly #backend: () => BackendPort;
+  readonly #listeners: ReadListeners;
   #judged = '';
   #owner: PortOwner = 'nobody';
   #hasLooked = false;
 
-  constructor(backend: () => BackendPort) {
+  constructor(backend: () => BackendPort, listeners: ReadListeners) {
     this.#backend = backend;
+    this.#listeners = listeners;
   }
 
   look(): PortOwner {
     const backend = this.#backend();
     // Only the first look needs a list of its own: a backend may listen never, and is looked at all the same.
-    const seen = inodesOf(listenersAt(backend, listeners(!this.#hasLooked)));
+    const seen = inodesOf(listenersAt(backend, this.#listeners(!this.#hasLooked)));
     this.#hasLooked = true;
     if (seen === '') return 'nobody';
     if (seen !== this.#judged) {
-      const { owner, inodes } = judge(backend);
+      const { owner, inodes } = judge(backend, this.#listeners);
       this.#owner = owner;
       this.#judged = inodes;
     }
@@ -190,7 +193,10 @@ export class PortWatch {
 }
 
 /** By the sockets of now, which `inodes` names. */
-function judge(backend: BackendPort): { owner: PortOwner; inodes: string } {
+function judge(
+  backend: BackendPort,
+  listeners: ReadListeners,
+): { owner: PortOwner; inodes: string } {
   const all = listeners(true);
   if (all === undefined) return { owner: 'unknown', inodes: '' };
   const found = listenersAt(backend, all);
@@ -309,8 +315,11 @@ const ANY_ADDRESS = new Set(['0.0.0.0', '[::]']);
 type Listeners = ReadonlyMap<number, readonly Listener[]>;
 let last: { atMs: number; listeners: Listeners | undefined } | undefined;
 
+/** The listeners of a machine, by port; maybe a moment old unless `isFresh`. Undefined where they cannot be read. */
+export type ReadListeners = (isFresh: boolean) => Listeners | undefined;
+
 /** Those of this process's network, up to {@link AGE_MS_MAX} old unless `isFresh`; undefined where there is no `/proc`. */
-function listeners(isFresh: boolean): Listeners | undefined {
+export function readListeners(isFresh: boolean): Listeners | undefined {
   const nowMs = performance.now();
   if (isFresh || last === undefined || nowMs - last.atMs > AGE_MS_MAX) {
     const all = listenersOfNetwork('self');
