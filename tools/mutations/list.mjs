@@ -672,6 +672,20 @@ const GATEWAY = [
     find: "return token.isRevoked ? 'gateway.token_revoked' : undefined;",
     replace: 'return undefined;',
   },
+  {
+    name: 'open-by-a-token-that-is-over',
+    breaks: 'what is open by a token ends when the token is over',
+    file: 'apps/gateway/src/gateway.ts',
+    find: 'if (endsAtMs < this.#lookedAt.nextEndMs) this.#lookedAt.nextEndMs = endsAtMs;',
+    replace: 'void endsAtMs;',
+  },
+  {
+    name: 'strangers-read-on',
+    breaks: 'of a stranger who asks as fast as it goes nothing more is read',
+    file: 'apps/gateway/src/refusal.ts',
+    find: 'if (rate.count === STRANGE_ANSWERS_MAX) this.#silence(socket);',
+    replace: '',
+  },
 ];
 
 export const MUTATIONS = [

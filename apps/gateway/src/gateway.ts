@@ -37,7 +37,7 @@ import {
   type Passer,
 } from './passing.ts';
 import { redirect, redirectFor } from './redirects.ts';
-import { answerClientError, boundStrangers, Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { answerClientError, Refusal, refuse, refuseUpgrade, StrangerBounds } from './refusal.ts';
 import { Routes, wantedBy, type ActiveRoute, type Wanted } from './routes.ts';
 import {
   assertPlainHead,
@@ -120,7 +120,7 @@ class GatewayService implements Gateway {
   readonly #server: Server;
   readonly #metricsServer: Server;
   readonly #guard: ConnectionGuard;
-  readonly #countStrange: (socket: Socket) => void;
+  readonly #strangers: StrangerBounds;
   readonly #stopping = new AbortController();
   /** When the tokens of what is open were last looked at, and when the first of them is over, by the database's clock. */
   #lookedAt = { changes: -1, nextEndMs: Infinity };
@@ -151,7 +151,7 @@ class GatewayService implements Gateway {
     this.#metrics = createMetrics(() => clock.nowMs(), this.#routes);
     this.#passer = createPasser(this.#metrics.observer);
     this.#sources = createSources({ trustedProxies: config.trustedProxies });
-    this.#countStrange = boundStrangers(clock, (socket) => this.#guard.isStrange(socket));
+    this.#strangers = new StrangerBounds(clock, (socket) => this.#guard.isStrange(socket));
     this.#server = this.#createServer();
     this.#guard = guardConnections(this.#server, {
       perAddressMax: STRANGERS_PER_ADDRESS_MAX,
@@ -225,9 +225,15 @@ class GatewayService implements Gateway {
         : https.createServer({ ...options, ...tls, ALPNProtocols: ['http/1.1'] });
     // Past a number, Node would drop headers silently, those that say where a body ends too.
     server.maxHeadersCount = 0;
+    server.on(tls === null ? 'connection' : 'secureConnection', (socket: Socket) => {
+      this.#strangers.accepted(socket);
+    });
     const begin = boundAnswers(REQUESTS_PER_SOCKET_MAX);
     const onRequest = (request: IncomingMessage, response: ServerResponse): void => {
-      if (!begin(request, response)) return;
+      if (!begin(request, response)) {
+        this.#strangers.hadTooMany(request.socket);
+        return;
+      }
       this.#guard.begin(request, response);
       response.on('error', () => undefined);
       void this.#serve(this.#arrived(request, response));
@@ -242,6 +248,7 @@ class GatewayService implements Gateway {
       void this.#serve(this.#arrived(request, socket, head));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (this.#strangers.isSilenced(socket)) return;
       const code = answerClientError(error, socket);
       if (code !== undefined) this.#metrics.refused(code);
     });
@@ -285,7 +292,7 @@ class GatewayService implements Gateway {
   #answerFailure({ request, requestId, to }: Arrived, error: unknown): void {
     const refusal = refusalOf(error);
     this.#metrics.refused(refusal.code);
-    this.#countStrange(request.socket);
+    this.#strangers.answered(request.socket);
     const { code, reason, status } = refusal;
     const fields = { requestId, code, reason };
     if (!(error instanceof Refusal)) {
@@ -307,7 +314,7 @@ class GatewayService implements Gateway {
     if (target.form === 'own') {
       if (target.path === '/healthz' && !(to instanceof net.Socket)) {
         to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');
-        this.#countStrange(request.socket);
+        this.#strangers.answered(request.socket);
         return;
       }
       throw new Refusal('gateway.not_found');

@@ -259,6 +259,20 @@ describe('tokens', () => {
     expect((await stage.ask(`/t/${later}/`)).status).toBe(200);
   });
 
+  test('what is open by one ends when it is over, and what is open by another goes on', async () => {
+    const { stage, backend, token } = await openHostile();
+    backend.handler = (_request, response) => void response.write('begun');
+    const ends: string[] = [];
+    const open = (by: string, name: string): void => {
+      void stage.ask(`/t/${by}/`).catch(() => ends.push(name));
+    };
+    open(token, 'in force');
+    open(await stage.controller.sign({ exp: Date.now() / 1_000 + 2 }), 'over');
+    await waitUntil(() => backend.requests.length === 2);
+    await waitUntil(() => ends.length > 0);
+    expect(ends).toEqual(['over']);
+  });
+
   test('one of a grant that is over is refused, although the key has a backend', async () => {
     const hostile = await openHostile();
     const token = await hostile.stage.controller.sign({ grant: hostile.stage.controller.leaseId });
@@ -401,7 +415,34 @@ describe('strangers who ask as fast as it goes', () => {
     await waitUntil(() => user.answered === 31);
     expect([seldom.isOver, user.isOver]).toEqual([false, false]);
   });
+
+  test('of an address that has sent many requests at once, a connection that does so again is not even parsed', async () => {
+    const { stage, token } = await openHostile();
+    const many = `GET ${NO_TOKEN} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(100);
+    await stage.raw(many);
+    const refused = await refusals(stage);
+    let isOver = false;
+    const again = stage.raw(many).then((said) => {
+      isOver = true;
+      return said;
+    });
+    const body = '\r\n\r\n'.repeat(1_000);
+    const upload = await stage.ask(`/t/${token}/`, { method: 'POST', body });
+    expect([upload.status, upload.json.bytes, isOver]).toEqual([200, body.length, false]);
+    await waitUntil(() => {
+      stage.skip(500);
+      return isOver;
+    });
+    expect([await again, await refusals(stage)]).toEqual(['', refused]);
+  });
 });
+
+/** How many requests the gateway has refused. */
+async function refusals({ gateway }: GatewayStage): Promise<number> {
+  const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text();
+  const counts = metrics.matchAll(/^leasehold_gateway_refusals_total\{.*\} (\d+)$/gmu);
+  return [...counts].reduce((sum, [, count]) => sum + Number(count), 0);
+}
 
 /** Asks over one connection, each time after the answer to the last. */
 function askOneByOne(

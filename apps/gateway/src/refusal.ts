@@ -3,6 +3,7 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { networkOf, withoutMapping } from '@leasehold/service-kit/source-address';
 
 /** What the gateway refuses, with the HTTP status and what a user is told. Nothing of a program is in it. */
 const REFUSALS = {
@@ -168,34 +169,95 @@ const STRANGE_ANSWERS_MAX = 10;
 const RATE_MS = 1_000;
 /** How long a connection over which more is asked stays open, unread: a client that is cut off at once is back at once. */
 const SILENCED_MS = 2_000;
+/** Requests that one read of a stranger's connection may bring, and how long the connections of one with more are searched. */
+const REQUESTS_PER_READ_MAX = 16;
+const SEARCHED_MS = 60_000;
+/** Addresses whose connections are searched. */
+const SEARCHED_MAX = 10_000;
+/** Ends the first line of a request. */
+const LINE_END = ' HTTP/1.1\r\n';
 
-/**
- * Keeps strangers from having the gateway answer them as fast as they ask.
- * @returns counts an answer of the gateway itself over a connection. Of that of a stranger with too many of them
- * nothing more is read, and later it is closed.
- */
-export function boundStrangers(
-  clock: TickingClock,
-  isStrange: (socket: Socket) => boolean,
-): (socket: Socket) => void {
-  const rates = new WeakMap<Socket, { sinceMs: number; count: number }>();
-  return (socket) => {
-    if (!isStrange(socket)) return;
-    const nowMs = clock.nowMs();
-    const rate = rates.get(socket);
-    if (rate === undefined) rates.set(socket, { sinceMs: nowMs, count: 1 });
+/** Keeps strangers from having the gateway read and answer them as fast as they ask. */
+export class StrangerBounds {
+  readonly #clock: TickingClock;
+  readonly #isStrange: (socket: Socket) => boolean;
+  readonly #rates = new WeakMap<Socket, { sinceMs: number; count: number }>();
+  readonly #silenced = new WeakSet<Duplex>();
+  /** Until when, by address. */
+  readonly #searched = new Map<string, number>();
+
+  constructor(clock: TickingClock, isStrange: (socket: Socket) => boolean) {
+    this.#clock = clock;
+    this.#isStrange = isStrange;
+  }
+
+  /** Nothing of it is read any more, and nothing that has gone wrong with it is answered. */
+  isSilenced(socket: Duplex): boolean {
+    return this.#silenced.has(socket);
+  }
+
+  /** Counts an answer of the gateway itself. A stranger's connection with too many is silenced, and closed later. */
+  answered(socket: Socket): void {
+    if (!this.#isStrange(socket)) return;
+    const nowMs = this.#clock.nowMs();
+    const rate = this.#rates.get(socket);
+    if (rate === undefined) this.#rates.set(socket, { sinceMs: nowMs, count: 1 });
     else if (nowMs - rate.sinceMs >= RATE_MS) Object.assign(rate, { sinceMs: nowMs, count: 1 });
     else {
       rate.count += 1;
-      if (rate.count === STRANGE_ANSWERS_MAX) silence(socket, clock);
+      if (rate.count === STRANGE_ANSWERS_MAX) this.#silence(socket);
     }
-  };
+  }
+
+  /** Notes that a connection had too many requests under way. One read brings two thousand, and all are parsed. */
+  hadTooMany(socket: Socket): void {
+    if (!this.#isStrange(socket)) return;
+    if (this.#searched.size >= SEARCHED_MAX) this.#searched.clear();
+    this.#searched.set(addressOf(socket), this.#clock.nowMs() + SEARCHED_MS);
+  }
+
+  /** To be called with each new connection. What is searched costs more to read, so only a few are. */
+  accepted(socket: Socket): void {
+    if (this.#searched.size === 0) return;
+    const address = addressOf(socket);
+    const untilMs = this.#searched.get(address);
+    if (untilMs === undefined) return;
+    if (untilMs <= this.#clock.nowMs()) {
+      this.#searched.delete(address);
+      return;
+    }
+    const search = (piece: Buffer): void => {
+      if (!this.#isStrange(socket)) socket.off('data', search);
+      else if (hasManyRequests(piece)) {
+        this.#silence(socket);
+        // The parser is given this piece too, and finds no request in it.
+        piece.fill(0);
+      }
+    };
+    // After the server's own listener, which it takes the place of.
+    socket.prependListener('data', search);
+  }
+
+  #silence(socket: Socket): void {
+    if (this.#silenced.has(socket)) return;
+    this.#silenced.add(socket);
+    // Node begins to read again after each answer.
+    socket.on('resume', () => socket.pause());
+    socket.pause();
+    const cancel = this.#clock.at(this.#clock.nowMs() + SILENCED_MS, () => socket.destroy());
+    socket.once('close', cancel);
+  }
 }
 
-function silence(socket: Socket, clock: TickingClock): void {
-  // Node begins to read again after each answer.
-  socket.on('resume', () => socket.pause());
-  socket.pause();
-  const cancel = clock.at(clock.nowMs() + SILENCED_MS, () => socket.destroy());
-  socket.once('close', cancel);
+function addressOf({ remoteAddress = '' }: Socket): string {
+  return networkOf(withoutMapping(remoteAddress));
+}
+
+function hasManyRequests(piece: Buffer): boolean {
+  let at = -1;
+  for (let count = 0; count <= REQUESTS_PER_READ_MAX; count += 1) {
+    at = piece.indexOf(LINE_END, at + 1, 'latin1');
+    if (at === -1) return false;
+  }
+  return true;
 }

@@ -68,3 +68,24 @@ test('what does not speak TLS gets no answer, and the gateway goes on', async ()
   expect(metrics).not.toContain('leasehold_gateway_refusals_total{');
   await waitUntil(() => !stage.log().includes('a request failed'));
 });
+
+test('over TLS too, nothing more is read of a stranger who asks as fast as it goes', async () => {
+  const { stage, ca } = await openEncrypted();
+  const agent = new https.Agent({ keepAlive: true, maxSockets: 1, ca });
+  onTestFinished(() => agent.destroy());
+  let answered = 0;
+  let failure: unknown;
+  const askOn = async (): Promise<void> => {
+    const request = https.get({ host: '127.0.0.1', port: stage.port, path: '/nothing', agent });
+    const [answer] = (await once(request, 'response')) as [IncomingMessage];
+    await once(answer.resume(), 'end');
+    answered += 1;
+    await askOn();
+  };
+  askOn().catch((error: unknown) => (failure = error));
+  await waitUntil(() => {
+    if (answered >= 10) stage.skip(500);
+    return failure !== undefined;
+  });
+  expect(answered).toBe(10);
+});

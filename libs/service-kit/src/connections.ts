@@ -6,6 +6,7 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import https from 'node:https';
 import { isIP, isIPv6, type Socket } from 'node:net';
 import proxyAddr from '@fastify/proxy-addr';
 
@@ -48,11 +49,16 @@ export function guardConnections(
 ): ConnectionGuard {
   server.maxConnections = connectionsMax;
   const strangers = new Strangers(perAddressMax, unknownMax);
-  server.on('connection', (socket: Socket) => {
+  const welcome = (socket: Socket): void => {
     const address = withoutMapping(socket.remoteAddress ?? '');
     if (sources.isProxyAddress(address)) return;
     strangers.welcome(networkOf(address), socket);
     socket.once('close', () => strangers.forget(socket));
+  };
+  server.on('connection', welcome);
+  watchHandshakes(server, (socket, accepted) => {
+    strangers.forget(accepted);
+    welcome(socket);
   });
   return {
     begin(request, response) {
@@ -73,6 +79,26 @@ export function guardConnections(
     },
     isStrange: (socket) => strangers.holds(socket),
   };
+}
+
+/** With TLS, requests come over another socket than the one that was accepted, which only its ends name. */
+function watchHandshakes(
+  server: Server,
+  onSecure: (socket: Socket, accepted: Socket) => void,
+): void {
+  if (!(server instanceof https.Server)) return;
+  const nameOf = ({ remoteAddress, remotePort }: Socket): string =>
+    `${String(remoteAddress)} ${String(remotePort)}`;
+  const begun = new Map<string, Socket>();
+  server.on('connection', (socket: Socket) => {
+    const name = nameOf(socket);
+    begun.set(name, socket);
+    socket.once('close', () => begun.delete(name));
+  });
+  server.on('secureConnection', (socket: Socket) => {
+    const accepted = begun.get(nameOf(socket));
+    if (accepted !== undefined) onSecure(socket, accepted);
+  });
 }
 
 /** Callers that are not known yet. */
