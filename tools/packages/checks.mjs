@@ -14,7 +14,7 @@ const START_MS_MAX = 60_000;
 /** What the packages may weigh, in MB of 1,000,000 bytes: some more than today, so that growth is noticed. */
 export const SIZE_LIMITS = {
   // Prisma's query compiler, which hardly shrinks, is in the controller and in the command line: 0.8 MB each.
-  leasehold: { packed: 12, unpacked: 56 },
+  leasehold: { packed: 12.5, unpacked: 56 },
   '@leasehold/client': { packed: 0.45, unpacked: 1.9 },
   '@leasehold/core': { packed: 0.45, unpacked: 1.8 },
 };
