@@ -42,6 +42,24 @@ test.describe('access', () => {
     await expect.poll(read).toBe(401);
   });
 
+  test('administrators read the configuration in effect, without secrets; operators do not', async ({
+    pageAs,
+  }) => {
+    const page = await pageAs('admin');
+    await page.goto('/configuration');
+    await untilLive(page);
+    const row = (name: string) => page.getByRole('row').filter({ hasText: name });
+    await expect(row('LEASEHOLD_DATACENTER').first()).toContainText(/fra\s*set/u);
+    await expect(row('LEASEHOLD_PRESET').first()).toContainText('fast');
+    await expect(page.locator('main')).not.toContainText(/:\/\/[^/@\s]+:[^*@\s]+@/u);
+
+    const other = await pageAs('operator');
+    await other.goto('/configuration');
+    await expect(
+      other.getByText(/Administrators read how controllers are configured/),
+    ).toBeVisible();
+  });
+
   test('the details of a token show its own limits, and those of its role', async ({
     pageAs,
     stack,

@@ -37,6 +37,43 @@ test.describe('the palette', () => {
     }
   });
 
+  test('opens what a line of a log names: a lease id, a token, a backend, an address', async ({
+    pageAs,
+    stack,
+  }) => {
+    const room = await openRoom(stack, unique());
+    const page = await pageAs('viewer');
+    const lines = [
+      [`21:31:26 WARN lease ${room.leaseId} was lost`, room.name],
+      [`refused: fencingToken=${room.fencingToken}`, room.name],
+      [`backend ${room.backendId} crashed`, room.backendId],
+      [`connect ECONNREFUSED ${room.address}`, room.backendId],
+    ] as const;
+    for (const [line, name] of lines) {
+      await page.goto('/');
+      await untilLive(page);
+      await open(page);
+      await page.keyboard.insertText(line);
+      await page.keyboard.press('Enter');
+      await heading(page, name).waitFor();
+    }
+  });
+
+  test('g and a letter go to a page, as its shortcut says', async ({ pageAs }) => {
+    const page = await pageAs('viewer');
+    await page.goto('/');
+    await untilLive(page);
+    for (const [letter, name] of [
+      ['k', 'Keys'],
+      ['l', 'Leases'],
+      ['o', 'Overview'],
+    ] as const) {
+      await page.keyboard.press('g');
+      await page.keyboard.press(letter);
+      await heading(page, name).waitFor();
+    }
+  });
+
   test('finds pages and acts of the console at once, and says when nothing has a name', async ({
     pageAs,
   }) => {

@@ -97,6 +97,19 @@ test('all charts have one cursor, which the pointer and the arrow keys move; the
   await expect(waited).not.toContainText(atStep);
 });
 
+test('beside each number of the time shown is that of the time before, which is as long', async ({
+  pageAs,
+  stack,
+}) => {
+  for (const minutes of [20, 80, 90]) await addStep(stack, minutes * 60_000);
+  const page = await pageAs('viewer');
+  await page.goto('/?window=60');
+  await untilLive(page);
+
+  const numbers = panelOf(page, 'Grants and denials').getByRole('list', { name: /numbers$/u });
+  await expect(numbers).toContainText(/Grants [\d,]+\s*before [1-9][\d,]*/u);
+});
+
 test('what people did is marked above the lines, with a link to the entry of the audit; a viewer sees none', async ({
   pageAs,
   stack,

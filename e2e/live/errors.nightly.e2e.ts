@@ -59,6 +59,32 @@ test.describe('failures are shown', () => {
     await expect(table.locator('table[aria-busy="true"]')).toHaveCount(0);
   });
 
+  test('an open dialog says that another person has revoked its grant, and does it no second time', async ({
+    pageAs,
+    stack,
+  }) => {
+    const room = await openRoom(stack, 'revoked-meanwhile');
+    const page = await pageAs('operator');
+    await page.goto(room.path);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel(/^Reason/).fill('Too late');
+    const act = dialog.getByRole('button', { name: 'Revoke', exact: true });
+    await expect(act).toBeEnabled();
+
+    await stack.api('operator').keys.revoke.mutate({
+      leaseId: room.leaseId,
+      mode: 'force',
+      abandon: true,
+      reason: 'A colleague was faster',
+    });
+
+    await expect(dialog).toContainText('Another person has revoked it meanwhile.');
+    await expect(act).toBeDisabled();
+    await expect(dialog.getByLabel(/^Reason/)).toHaveValue('Too late');
+  });
+
   test('a revoke of a grant that has already ended reports that', async ({ pageAs, stack }) => {
     const room = await openRoom(stack, 'ended-meanwhile');
     const page = await pageAs('operator');
@@ -67,6 +93,8 @@ test.describe('failures are shown', () => {
     await page.getByRole('button', { name: 'Revoke', exact: true }).click();
     await expect(page.getByRole('dialog')).toBeVisible();
 
+    // The dialog has not looked yet.
+    await page.route('**/trpc/keys.get**', (route) => route.abort());
     await stack.api('operator').keys.revoke.mutate({
       leaseId: room.leaseId,
       mode: 'force',

@@ -142,6 +142,8 @@ test.describe('leases and environments', () => {
     await page.keyboard.press('Enter');
     const asked = page.getByRole('region', { name: 'Who held it at a moment' });
     const field = asked.getByLabel('Who held it at …?');
+    // A line for the question and one for the field, where both are not beside each other.
+    expect((await asked.boundingBox())?.height).toBeLessThan(72);
     await field.click();
     await page.keyboard.type(String(first?.at));
     await page.keyboard.press('Enter');
