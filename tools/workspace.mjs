@@ -52,7 +52,8 @@ export async function install(command) {
   console.log(`Installing packages (npm ${command}); the first time takes a minute …`);
   // npm says where it is, so that the npm that runs us is also the npm that installs.
   const npm = process.env.npm_execpath;
-  const args = [command, '--no-audit', '--no-fund', '--loglevel=error'];
+  // The lock file has the versions and their hashes: what is known of a package is asked of no registry again.
+  const args = [command, '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error'];
   return npm ? run(process.execPath, [npm, ...args]) : run('npm', args);
 }
 

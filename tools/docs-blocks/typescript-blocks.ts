@@ -1,7 +1,7 @@
 /** Compiles the TypeScript blocks of the pages, and runs them and those of JavaScript, each as a module of its own. */
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { placeOf, type Block } from './blocks.ts';
@@ -16,6 +16,14 @@ const run = promisify(execFile);
 
 /** Inside the repository, so that imports are found; for this run alone. */
 const MODULES = path.join(REPOSITORY, '.test-results', `docs-blocks-${String(process.pid)}`);
+
+/** The configuration of oxlint with which it reports the compiler's errors, and nothing else. */
+const ONLY_TYPES = path.join(MODULES, '.oxlintrc.json');
+const ONLY_COMPILE = {
+  plugins: [],
+  categories: { correctness: 'off' },
+  options: { typeAware: true, typeCheck: true },
+};
 
 function moduleOf(block: Block): string {
   const ending = block.language === 'js' ? 'mjs' : 'ts';
@@ -37,6 +45,7 @@ export async function writeModules(blocks: readonly Block[], stage: Stage): Prom
     include: ['*.ts'],
   };
   await writeFile(path.join(MODULES, 'tsconfig.json'), JSON.stringify(config));
+  await writeFile(ONLY_TYPES, JSON.stringify(ONLY_COMPILE));
   await Promise.all(
     blocks.map(async (block) => {
       const text = stage.adapt(block.lines.join('\n'));
@@ -55,11 +64,17 @@ export async function removeModules(): Promise<void> {
   await rm(MODULES, { recursive: true, force: true });
 }
 
-/** The errors that the compiler finds in the blocks; empty when it finds nothing. */
+/**
+ * The errors that the compiler finds in the blocks; empty when it finds nothing. It is the one of `npm run typecheck`,
+ * which takes a tenth of the time of `tsc`.
+ */
 export async function compileProblems(): Promise<string> {
-  const compiler = path.join(REPOSITORY, 'node_modules', 'typescript', 'bin', 'tsc');
+  const compiler = path.join(REPOSITORY, 'node_modules', '.bin', 'oxlint');
+  const files = (await readdir(MODULES)).filter((name) => name.endsWith('.ts'));
+  // Git ignores the folder.
+  const args = ['--no-ignore', '--config', ONLY_TYPES, ...files];
   try {
-    await run(process.execPath, [compiler, '--noEmit', '-p', MODULES], { cwd: MODULES });
+    await run(process.execPath, [compiler, ...args], { cwd: MODULES });
     return '';
   } catch (error) {
     return (error as { stdout?: string }).stdout ?? String(error);

@@ -3,12 +3,13 @@ import { openTestStage, startProcess, waitUntil, type TestProcess } from '@lease
 import { expect, onTestFinished, test } from 'vitest';
 import { createLeasehold } from './leasehold.ts';
 
-const dist = path.join(import.meta.dirname, '..', 'dist', 'index.js');
+const CLIENT = path.join(import.meta.dirname, 'index.ts');
+const FROM_SOURCES = ['--conditions=@leasehold/source', '--import', 'tsx'];
 const TTL_MS = 1_500;
 
 /** Works under one lease without a pause, and prints for each act when it asked whether it may. */
 const HOLDER = `
-import { createLeasehold } from ${JSON.stringify(dist)};
+import { createLeasehold } from ${JSON.stringify(CLIENT)};
 const leasehold = createLeasehold({ url: process.env.URL, token: process.env.TOKEN, holder: 'stalled' });
 const lease = await leasehold.defineLease(['stall'], { ttlMs: ${String(TTL_MS)} }).acquire('k');
 process.send({ type: 'ready', token: lease.fencingToken });
@@ -39,7 +40,7 @@ test('C23 F1 a holder that is stopped for twice its TTL does no guarded work on 
   onTestFinished(() => stage.close());
   const { client: token } = stage.credentials;
   const env = { URL: stage.url, TOKEN: token };
-  const args = ['--input-type=module', '--eval', HOLDER];
+  const args = [...FROM_SOURCES, '--input-type=module', '--eval', HOLDER];
   const holder = await startProcess({ name: 'holder', args, env });
   onTestFinished(() => holder.kill());
   await waitUntil(() => actsOf(holder).length > 10);
