@@ -6,9 +6,9 @@
 import type { Readable } from 'node:stream';
 
 /** What one turn passes of bodies that are larger than what is taken at once. */
-export const TURN_BYTES = 4 * 1_024 * 1_024;
+export const TURN_BYTES = 1_024 * 1_024;
 /** How many of those that wait go on in one turn. Each passes some pieces of up to 64 KB. */
-const TURN_SOURCES_MAX = 32;
+const TURN_SOURCES_MAX = 8;
 
 /** Whether a piece may be passed. Where not, the other side is destroyed already. */
 export type OnPiece = (piece: Buffer) => boolean;

@@ -167,6 +167,8 @@ function clientErrorCode({ code = '' }: NodeJS.ErrnoException): RefusalCode | un
 /** What strangers are answered over one connection in {@link RATE_MS}: a page without a token asks for all its parts. */
 const STRANGE_ANSWERS_MAX = 10;
 const RATE_MS = 1_000;
+/** What all of one address are answered in that time, before each connection has one answer only. */
+const OF_ADDRESS_MAX = 64;
 /** How long a connection over which more is asked stays open, unread: a client that is cut off at once is back at once. */
 const SILENCED_MS = 2_000;
 /** Requests that one read of a stranger's connection may bring, and how long the connections of one with more are searched. */
@@ -183,6 +185,9 @@ export class StrangerBounds {
   readonly #isStrange: (socket: Socket) => boolean;
   readonly #rates = new WeakMap<Socket, { sinceMs: number; count: number }>();
   readonly #silenced = new WeakSet<Duplex>();
+  /** Answers since {@link StrangerBounds.#sinceMs}, by address. */
+  readonly #ofAddress = new Map<string, number>();
+  #sinceMs = -Infinity;
   /** Until when, by address. */
   readonly #searched = new Map<string, number>();
 
@@ -200,13 +205,22 @@ export class StrangerBounds {
   answered(socket: Socket): void {
     if (!this.#isStrange(socket)) return;
     const nowMs = this.#clock.nowMs();
-    const rate = this.#rates.get(socket);
-    if (rate === undefined) this.#rates.set(socket, { sinceMs: nowMs, count: 1 });
-    else if (nowMs - rate.sinceMs >= RATE_MS) Object.assign(rate, { sinceMs: nowMs, count: 1 });
-    else {
-      rate.count += 1;
-      if (rate.count === STRANGE_ANSWERS_MAX) this.#silence(socket);
+    const isMany = this.#countOfAddress(addressOf(socket), nowMs) > OF_ADDRESS_MAX;
+    const rate = this.#rates.get(socket) ?? { sinceMs: nowMs, count: 0 };
+    this.#rates.set(socket, rate);
+    if (nowMs - rate.sinceMs >= RATE_MS) Object.assign(rate, { sinceMs: nowMs, count: 0 });
+    rate.count += 1;
+    if (isMany || rate.count === STRANGE_ANSWERS_MAX) this.#silence(socket);
+  }
+
+  #countOfAddress(address: string, nowMs: number): number {
+    if (nowMs - this.#sinceMs >= RATE_MS) {
+      this.#sinceMs = nowMs;
+      this.#ofAddress.clear();
     }
+    const count = (this.#ofAddress.get(address) ?? 0) + 1;
+    this.#ofAddress.set(address, count);
+    return count;
   }
 
   /** Notes that a connection had too many requests under way. One read brings two thousand, and all are parsed. */
