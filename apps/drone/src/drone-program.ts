@@ -10,8 +10,8 @@ import packageJson from '../package.json' with { type: 'json' };
 interface DroneProgram {
   /** What its user types to run an agent. */
   readonly name: string;
-  /** The commit that it was built from; null where that is not known. */
-  readonly build: string | null;
+  /** What tells it from another build of the same version: the commit that it was built from, or a digest of its file. */
+  readonly build: string;
   /** The command line that runs it, before the arguments. Its last word is the drone's own file. */
   readonly command: readonly string[];
   /** The licenses of what others have written of it. */
@@ -49,8 +49,8 @@ export async function runDroneProgram(
 /** The version, and what it was built from and for. */
 function versionText({ name, build }: DroneProgram): string {
   const platform = `${process.platform}-${process.arch}`;
-  const parts = [build === null ? [] : [`build ${build}`], platform, `Node ${process.version}`];
-  return `${name} ${packageJson.version} (${parts.flat().join(', ')})`;
+  const parts = [`build ${build}`, platform, `Node ${process.version}`];
+  return `${name} ${packageJson.version} (${parts.join(', ')})`;
 }
 
 async function runWardenOf([stateDir = '', searchPath = '']: readonly string[]): Promise<number> {

@@ -59,7 +59,7 @@ test('an upgrade to a version that cannot command the running warden is refused 
   const upgrade = upgradeDrone({
     ...options,
     command: [process.execPath, program],
-    build: null,
+    build: 'next',
     say: (line) => said.push(line),
   });
 

@@ -56,7 +56,7 @@ interface UpgradeOptions {
 interface Upgrade extends UpgradeOptions {
   /** The command line that runs this version, before the arguments. Its last word is the drone's own file. */
   readonly command: readonly string[];
-  readonly build: string | null;
+  readonly build: string;
   readonly say: (line: string) => void;
 }
 
@@ -67,7 +67,7 @@ class UpgradeFailed extends Error {
 
 /** `upgrade --config FILE`, and what else {@link upgradeOptions} takes. Returns the exit code. */
 export async function runUpgradeCommand(
-  program: { name: string; build: string | null; command: readonly string[] },
+  program: { name: string; build: string; command: readonly string[] },
   args: readonly string[],
 ): Promise<number> {
   const { name, build, command } = program;
