@@ -1,5 +1,5 @@
--- A wait ended with a grant if its ticket became one, whoever has the lease by now: its event tells, not the row of the
--- lease.
+-- A wait ended with a grant if its ticket became one, although another may have the lease by now: its event tells, not the
+-- row of the lease.
 --
 -- Controllers of the previous version go on as before: what they read is recorded as before.
 -- older versions may start

@@ -163,7 +163,7 @@ test('a call for several leases whose time is over is answered with the lease in
   expect(await behind).toMatchObject({ outcome: 'granted' });
 });
 
-test('callers that want several permits while their total changes are all granted or refused, and none waits for ever', async () => {
+test('callers that want several permits while their total changes are all granted or refused, and none waits forever', async () => {
   const one = await openLeases();
   const two = await openLeases({ databaseUrl: one.databaseUrl });
   await declarePermits(one, { perKey: 1, total: 2 }, 'race');

@@ -82,7 +82,7 @@ interface SlotOptions {
  * - **In line**: see {@link judgedRows}. A ticket is locked as in `grant`.
  * - **Tokens** of the pool grow by its own row, which the statement writes.
  * - **Order of locking**: tickets, own rows, slots; each by name. Where there is a total, the own rows of keys come last:
- *   whoever waits for one has the namespace's.
+ *   a statement that waits for one has the namespace's.
  * - **Index**: the primary keys of `lease`, `lease_request`, `lease_declaration`, `lease_waiter_resource_idx`.
  * - **A request without a row in the answer** was not granted: {@link readPools} tells why.
  */
@@ -106,7 +106,7 @@ export async function grantSlots(
       where l.face = 'lease' and l.namespace = e.namespace and l.name = e.head
       returning l.namespace, l.name as head, l.fencing_token, l.fencing_token - e.count as before
     ),
-    -- Where the own row that decides is the namespace's, that of each key is written, too: whoever deletes it
+    -- Where the own row that decides is the namespace's, that of each key is written, too: what deletes it
     -- meanwhile judges it again, or has deleted it, and nothing of the key is granted.
     kept as (
       update lease l
