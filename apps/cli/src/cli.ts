@@ -82,6 +82,11 @@ function withoutTimes(field: string, value: unknown): unknown {
   return TIMES.has(field) ? undefined : value;
 }
 
+/** Nothing for an empty text. */
+function lineOf(text: string): string {
+  return text === '' ? '' : `${text}\n`;
+}
+
 export function createCli(context: CliContext, args: readonly string[], isJson: boolean): Cli {
   const closers: (() => void)[] = [];
   let config: CliConfig | undefined;
@@ -91,6 +96,12 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
     const before = shown;
     shown = JSON.stringify(answer, withoutTimes);
     return shown !== before;
+  };
+
+  const showText = (text: string, notes: string): void => {
+    const { format, isWatched } = cli.listing;
+    context.stdout(`${isWatched && context.isTerminal ? CLEAR_SCREEN : ''}${lineOf(text)}`);
+    if (format === 'name') context.stderr(lineOf(notes.trim()));
   };
 
   const cli: Cli = {
@@ -119,12 +130,9 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
       });
     },
     show(answer, text, { beside, notes = '' } = {}) {
-      const { isWatched, format } = cli.listing;
-      if (isWatched && !isChanged([answer, isJson ? undefined : beside])) return;
-      const clear = isWatched && context.isTerminal && !isJson ? CLEAR_SCREEN : '';
-      const printed = isJson ? JSON.stringify(answer) : text();
-      context.stdout(`${clear}${printed === '' ? '' : `${printed}\n`}`);
-      if (!isJson && format === 'name' && notes !== '') context.stderr(`${notes.trim()}\n`);
+      if (cli.listing.isWatched && !isChanged([answer, isJson ? undefined : beside])) return;
+      if (isJson) context.stdout(`${JSON.stringify(answer)}\n`);
+      else showText(text(), notes);
     },
     leaf: (parent, nameAndArguments, description) =>
       parent

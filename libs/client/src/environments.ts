@@ -1,6 +1,7 @@
 /** Environment leases: only one action may run in an environment at a time. */
 import { assertEnvironment, assertEnvironmentWork, plainMetadata } from './inputs.ts';
-import type { AcquireIntent, LeaseAttempt, LeaseTaker, WaitingFor } from './lease/acquire.ts';
+import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './lease/acquire.ts';
+import type { WaitingFor } from './lease/attempt.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
 import type { Lease } from './lease/lease.ts';
 import { LeaseholdCallError } from './transport/errors.ts';

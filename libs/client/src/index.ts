@@ -12,7 +12,8 @@ export type {
 } from './lease/lease-definition.ts';
 export type { AcquireAll, AcquireAllOptions, LeaseName } from './lease/acquire-all.ts';
 export type { LeaseGrant, LeasesTogether } from './lease/held-together.ts';
-export type { LeaseAttempt, WaitingFor } from './lease/acquire.ts';
+export type { LeaseAttempt } from './lease/acquire.ts';
+export type { WaitingFor } from './lease/attempt.ts';
 export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease-definition.ts';
 export {
   EnvironmentVetoedError,

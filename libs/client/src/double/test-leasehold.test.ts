@@ -207,8 +207,17 @@ describe('what goes wrong', () => {
   });
 
   test('everything that a test is given can be printed, copied and compared', async () => {
-    const { test, one, other, jobs, othersJobs } = setUp();
+    const { test, one, jobs, othersJobs } = setUp();
+    const print = (value: unknown): void => {
+      const given = value as object;
+      expect(() => {
+        inspect(given, { getters: true, depth: 9 });
+        return JSON.stringify({ ...given });
+      }).not.toThrow();
+    };
     const lease = await jobs.acquire('nightly');
+    for (const value of [test, one, jobs, lease]) print(value);
+    expect(JSON.parse(JSON.stringify(lease))).toMatchObject({ leaseId: lease.leaseId });
     const attempt = await othersJobs.tryAcquire('nightly');
     const refusal = await othersJobs
       .acquire('nightly', { waitMs: 0 })
@@ -216,15 +225,7 @@ describe('what goes wrong', () => {
     await test.revoke(lease);
     const { reason: lost } = lease.signal as { reason: unknown };
 
-    for (const value of [test, one, jobs, lease, attempt, refusal, lost]) {
-      const given = value as object;
-      expect(() => {
-        inspect(given, { getters: true, showHidden: false, depth: 9 });
-        JSON.stringify(given);
-        return { ...given };
-      }).not.toThrow();
-    }
+    for (const value of [attempt, refusal, lost]) print(value);
     expect({ ...one, keys: 'replaced' }.keys).toBe('replaced');
-    expect(other).not.toBe(one);
   });
 });

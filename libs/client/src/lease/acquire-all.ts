@@ -11,13 +11,8 @@ import { currentContext, type WorkContext } from '../context/work-context.ts';
 import { assertAcquireAll, plainMetadata } from '../inputs.ts';
 import { linkSignals, onAbort, type Ending } from '../signals.ts';
 import { LeaseholdCallError, OutcomeUnknownError } from '../transport/errors.ts';
-import {
-  requestOf,
-  waitInLine,
-  type AcquireIntent,
-  type LeaseTaker,
-  type LeaseTakerDeps,
-} from './acquire.ts';
+import { requestOf, type AcquireIntent, type LeaseTaker, type LeaseTakerDeps } from './acquire.ts';
+import { waitInLine } from './attempt.ts';
 import { HeldLease, scopeIdOf } from './held-lease.ts';
 import { HeldTogether, type LeasesTogether } from './held-together.ts';
 import type { AcquireOptions } from './lease-definition.ts';

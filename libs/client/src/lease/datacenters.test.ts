@@ -102,6 +102,19 @@ describe('leases in other datacenters', () => {
     expect((await acquired).isHeld).toBe(true);
   });
 
+  test('whose datacenter is back before their first term is over are confirmed, and not asked for again', async () => {
+    const { clock, wire, define } = setUpLeases();
+    wire.isWaitedFor = true;
+    wire.beforeHeartbeat = (count) => {
+      wire.weather = count === 1 ? 'out_of_reach' : 'fine';
+    };
+    const acquired = define().acquire('k', { datacenter: 'dc2', waitMs: 3_600_000 });
+    await clock.advance(500);
+
+    expect((await acquired).isHeld).toBe(true);
+    expect(wire.acquires).toHaveLength(1);
+  });
+
   test('are refused at once while their datacenter is out of reach, without a wait', async () => {
     const { clock, wire, define } = setUpLeases();
     wire.weather = 'out_of_reach';

@@ -95,13 +95,12 @@ export interface HeldLeaseOptions {
 export class HeldLease implements Lease {
   readonly leaseId: string;
   readonly fencingToken: string;
-  /** When the one who keeps all leases judges it next. */
-  next: Appointment<HeldLease> | undefined;
   /** Its place among all of them; -1 if it is not kept. */
   place = -1;
   readonly datacenter: string | undefined;
   /** Whether it is renewed; an environment's lease is not, unless that was requested. */
   readonly renews: boolean;
+  #next: Appointment<HeldLease> | undefined;
   readonly #url: string;
   readonly #scope: LeaseScope;
   readonly #machine: Machine;
@@ -147,6 +146,15 @@ export class HeldLease implements Lease {
     const cancel = (): void => this.#cancel();
     this.#unlink = outer.onOver(cancel);
     if (outer.signal.aborted) cancel();
+  }
+
+  /** When the one who keeps all leases judges it next. No field of its own: it leads back here, and JSON has no circles. */
+  get next(): Appointment<HeldLease> | undefined {
+    return this.#next;
+  }
+
+  set next(next: Appointment<HeldLease> | undefined) {
+    this.#next = next;
   }
 
   get scopeId(): string {
