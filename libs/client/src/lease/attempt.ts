@@ -17,7 +17,6 @@ import {
   OutcomeUnknownError,
   type UnreachableError,
 } from '../transport/errors.ts';
-import type { AcquireIntent } from './acquire.ts';
 import {
   callWithin,
   mayPassInTime,
@@ -27,7 +26,7 @@ import {
   type Background,
 } from './calls.ts';
 import type { AcquireRequest, LeaseWire } from './lease-wire.ts';
-import { heldByOf } from './lease.ts';
+import { heldByOf, type HeldBy } from './lease.ts';
 
 /** How often a place in line is taken for a grant that is to be confirmed. */
 const CONFIRMING_TRIES_MAX = 3;
@@ -43,8 +42,18 @@ const CONFIRM_TRY_MS = 250;
 /** How long one asks by whom its grant was superseded. */
 const SUPERSEDED_TRY_MS = 1_000;
 
+/** What a caller in line waits for: who holds it, or is before it, and the freeze that it waits out. */
+export interface WaitingFor extends HeldBy {
+  /** Its place in line, from 1. */
+  readonly place: number;
+  readonly frozen: { readonly until: string; readonly reason: string } | null;
+}
+
+type OnWaiting = (waiting: WaitingFor) => void;
+
 /** How a caller waits in line; `supersede` and `onWaiting` are of environments. */
-interface LineWait extends Pick<AcquireIntent, 'supersede' | 'onWaiting'> {
+interface LineWait extends Pick<AcquireRequest, 'supersede'> {
+  readonly onWaiting?: OnWaiting | undefined;
   readonly endsAtMs: number;
   readonly signal: AbortSignal | undefined;
 }
@@ -91,7 +100,7 @@ export interface AcquireDeps {
 interface AcquireBounds {
   readonly waitMs: number;
   readonly signal: AbortSignal | undefined;
-  readonly onWaiting?: AcquireIntent['onWaiting'];
+  readonly onWaiting?: OnWaiting | undefined;
   /** A first try that was made already. */
   readonly failed?: FailedTry | undefined;
 }
@@ -146,7 +155,7 @@ class Attempt {
   readonly #request: AcquireRequest;
   readonly #waitMs: number;
   readonly #failed: FailedTry | undefined;
-  readonly #onWaiting: AcquireIntent['onWaiting'];
+  readonly #onWaiting: OnWaiting | undefined;
   readonly #beganAtMs: number;
   #isInLine = false;
 
