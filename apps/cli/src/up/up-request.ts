@@ -324,6 +324,7 @@ function typedPrograms(options: UpOptions): Record<string, LocalProgram> {
   if (cwd === '') throw usageFailure('--cwd must be a folder, not empty.');
   if (portEnv !== undefined) checkName('--port-env', portEnv, portEnvSchema);
   const env = Object.fromEntries(variables.map(variableOf));
+  const given = givenFields(options);
   const programs: Record<string, LocalProgram> = {};
   for (const text of texts) {
     const { name, command } = splitProgram(text);
@@ -339,12 +340,18 @@ function typedPrograms(options: UpOptions): Record<string, LocalProgram> {
       command: first,
       args,
       env: { ...env, ...split.env },
-      ...(cwd === undefined ? {} : { cwd }),
-      ...(portEnv === undefined ? {} : { portEnv }),
-      ...(warm === undefined ? {} : { warm }),
+      ...given,
     };
   }
   return programs;
+}
+
+function givenFields({ cwd, portEnv, warm }: UpOptions): Partial<LocalProgram> {
+  return {
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(portEnv === undefined ? {} : { portEnv }),
+    ...(warm === undefined ? {} : { warm }),
+  };
 }
 
 /** @throws {CliFailure} `cli.usage` when an option about programs is given without one. */

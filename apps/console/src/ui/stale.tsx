@@ -190,7 +190,14 @@ export function DataAge({
   readonly asOf: string | undefined;
 }) {
   const { ageMs, isStale } = useFreshness(read);
-  if (read.dataUpdatedAt === 0) return null;
+  if (read.dataUpdatedAt === 0) {
+    // Its place, so that nothing moves when the data is there.
+    return (
+      <span className={classes['age']} data-unseen aria-hidden>
+        as of just now
+      </span>
+    );
+  }
   const age = (
     <span
       className={classes['age']}

@@ -73,7 +73,7 @@ export const gatewayRouter = router({
 
   route: gatewayProcedure.input(bounded(gatewayRouteInputSchema)).mutation(({ ctx, input }) => {
     if (input.start === undefined) return routed(ctx, input);
-    const { namespace = '', name = '' } = input.key;
+    const { namespace, name } = input.key;
     // Who may start it and is refused has tried to connect.
     return refusing(
       () => ({
