@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { sinceSentMs } from './acquire-answers.ts';
 
-/** A call that reached the controller 2.6 s ago, by its clock. */
-const CALL = { startedAtMs: 10_000, nowMs: () => 12_600 };
+/** A call that had reached the controller 2.6 s before it asked for the grant, by its clock. */
+const CALL = { startedAtMs: 10_000, askedAtMs: 12_600 };
 const JOINED_AS_OF = 500_000;
 
 describe('the time between a message and its grant', () => {

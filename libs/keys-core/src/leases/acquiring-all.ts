@@ -283,13 +283,17 @@ class GroupAnswers {
     carryOut: (call: AcquireAllCall) => Promise<AcquiredAll>,
   ): Promise<AcquireAllAnswer> {
     const { input, requests, life, startedAtMs } = call;
+    let askedAtMs = startedAtMs;
     const acquired = await carryOut({
       requests,
       life,
       startedAtMs,
       waitMs: input.waitMs,
       callMs: Math.min(input.callMs ?? LIMITS.waitMsMax, LIMITS.waitMsMax),
-      ask: (wanted, granter) => this.#ask(wanted, granter, life),
+      ask: (wanted, granter) => {
+        askedAtMs = this.#nowMs();
+        return this.#ask(wanted, granter, life);
+      },
       inLine: (idempotencyKey) =>
         requestsWith(requests, (first) => ({
           ...(first.idempotencyKey === undefined ? keyed(first, input, idempotencyKey) : first),
@@ -298,7 +302,7 @@ class GroupAnswers {
     });
     switch (acquired.outcome) {
       case 'granted':
-        return this.#granted(call, acquired.grants, acquired.joinedAsOf);
+        return this.#granted({ ...call, askedAtMs }, acquired.grants, acquired.joinedAsOf);
       case 'refused':
         return this.#refuseWith(
           call,
@@ -317,13 +321,13 @@ class GroupAnswers {
   }
 
   #granted(
-    { input, startedAtMs }: Pick<GroupCall, 'input' | 'startedAtMs'>,
+    call: Pick<GroupCall, 'input' | 'startedAtMs'> & { readonly askedAtMs: number },
     grants: readonly (GivenGrant & Pick<Grant, 'asOf'>)[],
     joinedAsOf: number | undefined,
   ): AcquireAllAnswer {
-    const timing = { startedAtMs, nowMs: this.#nowMs };
+    const { input, startedAtMs } = call;
     const leases = grants.map((grant) =>
-      grantedLease(grant, input.localTimeMs + sinceSentMs(timing, grant, joinedAsOf)),
+      grantedLease(grant, input.localTimeMs + sinceSentMs(call, grant, joinedAsOf)),
     );
     return { outcome: 'granted', leases, waitedMs: Math.round(this.#nowMs() - startedAtMs) };
   }
@@ -370,9 +374,10 @@ class GroupAnswers {
     joinedAsOf: number | undefined,
   ): Promise<AcquireAllAnswer> {
     const { scopes } = call.input;
+    const askedAtMs = this.#nowMs();
     const grants = await readGrants(this.#store.transitions, leaseIdsFrom(leaseId, scopes.length));
     invariant(grants.length === scopes.length, 'leases that were granted together are all known');
-    return this.#granted(call, grants, joinedAsOf);
+    return this.#granted({ ...call, askedAtMs }, grants, joinedAsOf);
   }
 
   /** A caller that may have fallen silent during its wait must be there when its turn comes. */

@@ -281,6 +281,7 @@ class AcquireAnswers {
     carryOut: (call: AcquireCall) => Promise<Acquired>,
   ): Promise<AcquireAnswer> {
     const { input, request, life, startedAtMs } = call;
+    let askedAtMs = startedAtMs;
     const acquired = await carryOut({
       request,
       life,
@@ -288,7 +289,10 @@ class AcquireAnswers {
       waitMs: input.waitMs,
       callMs: Math.min(input.callMs ?? LIMITS.waitMsMax, LIMITS.waitMsMax),
       standing: call.standing,
-      ask: (wanted) => this.#ask(wanted, life),
+      ask: (wanted) => {
+        askedAtMs = this.#deps.nowMs();
+        return this.#ask(wanted, life);
+      },
       inLine: (idempotencyKey) => ({
         ...(isKeyed(request) ? request : keyed(request, input, idempotencyKey)),
         confirms: input.confirms,
@@ -297,7 +301,11 @@ class AcquireAnswers {
     switch (acquired.outcome) {
       case 'granted': {
         const { grant, joinedAsOf } = acquired;
-        return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf));
+        return grantedAnswer(
+          call,
+          grant,
+          sinceSentMs({ startedAtMs, askedAtMs }, grant, joinedAsOf),
+        );
       }
       case 'refused':
         return this.#refuse(call, acquired.refused);
@@ -418,13 +426,14 @@ class AcquireAnswers {
     request: KeyedRequest & GrantRequest,
     joinedAsOf: number | undefined,
   ): Promise<AcquireAnswer> {
+    const times = { startedAtMs: call.startedAtMs, askedAtMs: this.#deps.nowMs() };
     const past = await this.#readPast(request);
     if (past === undefined) throw new LeaseError('grant.contended');
     const { record, grant } = past;
     if (record.answer !== null || record.leaseId === null) return refusalAgain(record);
     if (grant !== undefined) {
       await this.#assertNotSuperseded(grant.leaseId);
-      return grantedAnswer(call, grant, sinceSentMs(call, grant, joinedAsOf));
+      return grantedAnswer(call, grant, sinceSentMs(times, grant, joinedAsOf));
     }
     // The request waits in line, or did when its controller died: the caller takes its place.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {
