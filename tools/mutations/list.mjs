@@ -385,6 +385,14 @@ const LADDER = [
     replace: 'localTimeMs + ladder.ttlMs',
   },
   {
+    name: 'deadlines-from-a-late-answer',
+    breaks: 'what the answer of a wait takes is no part of the wait',
+    file: `${CORE}/leases/acquiring.ts`,
+    find: 'sinceSentMs({ startedAtMs, askedAtMs }, grant, joinedAsOf)',
+    replace:
+      'sinceSentMs({ startedAtMs, askedAtMs: askedAtMs && this.#store.clock.nowMs() }, grant, joinedAsOf)',
+  },
+  {
     name: 'soft-stop-with-the-hard-one',
     breaks: 'a holder is asked to stop before it is killed',
     file: `${CORE}/kernel/ladder.ts`,

@@ -1,5 +1,5 @@
 /** Deployments of real processes under `env run` that supersede each other, while some are killed, frozen or cut off. */
-import { readFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { seed, startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
@@ -38,6 +38,8 @@ interface Work {
 interface Runner {
   readonly started: Started;
   readonly network: FaultProxy;
+  /** Ends it, whatever state it is in. */
+  readonly end: () => Promise<void>;
 }
 
 export async function raceDeployments(
@@ -47,11 +49,10 @@ export async function raceDeployments(
   await cli.query(
     `create table if not exists ${TABLE} (id bigserial, file text not null, token bigint not null)`,
   );
-  const files = Array.from({ length: environments }, (_, index) =>
-    join(cli.folder, `works-${String(index)}`),
+  const logs = await Promise.all(
+    Array.from({ length: environments }, (_, index) => raceIn(cli, { index, rounds })),
   );
-  await Promise.all(files.map((file, index) => raceIn(cli, { index, file, rounds })));
-  const works = await Promise.all(files.map((file) => worksIn(file)));
+  const works = await Promise.all(logs.map((log) => log.read()));
   const [counted] = await cli.query<{ count: number }>(
     `select count(*)::int as count from leasehold.lease_event
      where kind = 'revoked' and starts_with(reason, 'superseded by ')`,
@@ -70,18 +71,20 @@ export async function raceDeployments(
   };
 }
 
-/** Starts a deployment whenever the one before has begun, and lets that one meet its fate when it is about to be superseded. */
+/**
+ * Starts a deployment whenever the one before has begun, and lets that one meet its fate when it is about to be superseded.
+ * One that is frozen wakes when the next is at work.
+ */
 async function raceIn(
   cli: CliStage,
-  {
-    index,
-    file,
-    rounds,
-  }: { readonly index: number; readonly file: string; readonly rounds: number },
-): Promise<void> {
+  { index, rounds }: { readonly index: number; readonly rounds: number },
+): Promise<WorkLog> {
+  const file = join(cli.folder, `works-${String(index)}`);
+  const log = new WorkLog(file);
   const generator = xoroshiro128plus(seed() + index);
   const first = (generator.next() >>> 0) % FATES.length;
   let former: { readonly runner: Runner; readonly fate: Fate } | undefined;
+  let superseded: Runner | undefined;
   for (let round = 0; round < rounds; round += 1) {
     // All of them in turn, so that few rounds have each.
     const fate = FATES[(first + round) % FATES.length] ?? 'obedient';
@@ -91,14 +94,18 @@ async function raceIn(
       timeoutMs: NEXT_MS_MAX,
     });
     if (former !== undefined) {
-      meet(former.fate, former.runner, (await worksIn(file)).at(-1)?.token ?? '');
+      meet(former.fate, former.runner, (await log.read()).at(-1)?.token ?? '');
     }
-    await waitUntil(async () => (await worksIn(file)).length > round, {
+    await waitUntil(async () => (await log.read()).length > round, {
       what: `deployment ${String(round)} in ${file}`,
       timeoutMs: NEXT_MS_MAX,
     });
+    former?.runner.started.child.kill('SIGCONT');
+    await superseded?.end();
+    superseded = former?.runner;
     former = { runner, fate };
   }
+  return log;
 }
 
 async function startRunner(
@@ -125,12 +132,14 @@ async function startRunner(
       DATABASE_URL: cli.databaseUrl,
     },
   );
-  onTestFinished(async () => {
-    started.child.kill('SIGCONT');
+  let ending: Promise<void> | undefined;
+  const end = (): Promise<void> => {
     started.child.kill('SIGKILL');
-    await network.close();
-  });
-  return { started, network };
+    ending ??= started.ended.then(() => network.close());
+    return ending;
+  };
+  onTestFinished(end);
+  return { started, network, end };
 }
 
 function meet(fate: Fate, { started, network }: Runner, token: string): void {
@@ -157,16 +166,37 @@ function deploymentsOf(token: string): number[] {
   return processesWith(`LEASEHOLD_FENCING_TOKEN=${token}`, 'environ');
 }
 
-async function worksIn(file: string): Promise<Work[]> {
-  const text = await readFile(file, 'utf8').catch(() => '');
-  const works = new Map<string, Work>();
-  for (const line of text.split('\n').slice(0, -1)) {
-    const [token = '', at] = line.split(' ');
-    const atUs = Number(at);
-    const { fromUs = atUs } = works.get(token) ?? {};
-    works.set(token, { token, fromUs, untilUs: atUs });
+/** Reads what deployments note in a file while they note it. */
+class WorkLog {
+  readonly #file: string;
+  readonly #works = new Map<string, Work>();
+  #readBytes = 0;
+  #rest = '';
+
+  constructor(file: string) {
+    this.#file = file;
   }
-  return [...works.values()].sort((a, b) => (BigInt(a.token) < BigInt(b.token) ? -1 : 1));
+
+  /** Of each token so far, the smallest first. */
+  async read(): Promise<readonly Work[]> {
+    for (const line of await this.#lines()) {
+      const [token = '', at] = line.split(' ');
+      const atUs = Number(at);
+      const { fromUs = atUs } = this.#works.get(token) ?? {};
+      this.#works.set(token, { token, fromUs, untilUs: atUs });
+    }
+    return [...this.#works.values()].sort((a, b) => (BigInt(a.token) < BigInt(b.token) ? -1 : 1));
+  }
+
+  async #lines(): Promise<string[]> {
+    await using file = await open(this.#file, 'a+');
+    const piece = Buffer.alloc((await file.stat()).size - this.#readBytes);
+    const { bytesRead } = await file.read(piece, 0, piece.length, this.#readBytes);
+    this.#readBytes += bytesRead;
+    const lines = (this.#rest + piece.toString('utf8', 0, bytesRead)).split('\n');
+    this.#rest = lines.pop() ?? '';
+    return lines;
+  }
 }
 
 function overlapsOf(works: readonly Work[]): string[] {

@@ -40,18 +40,17 @@ export function assertTtl(ttlMs: number | undefined): asserts ttlMs is number {
 
 /**
  * The least time that passed between the caller's message and its grant: since it joined the line by
- * the database's clock, and at most the time by this controller's clock, in case the other was stepped.
+ * the database's clock, and at most the time by this controller's clock, in case the other was stepped. That one
+ * was read before the grant was asked for: what its answer takes is no part of it.
  * 0 for a grant that is over: when it ended is not known, so its deadline is before its request.
  */
 export function sinceSentMs(
+  { startedAtMs, askedAtMs }: { readonly startedAtMs: number; readonly askedAtMs: number },
   grant: Pick<Grant, 'remainingMs'> & { readonly asOf: number },
-  {
-    joinedAsOf,
-    elapsedMs,
-  }: { readonly joinedAsOf: number | undefined; readonly elapsedMs: number },
+  joinedAsOf: number | undefined,
 ): number {
   if (joinedAsOf === undefined || grant.remainingMs <= 0) return 0;
-  return Math.max(0, Math.min(grant.asOf - joinedAsOf, elapsedMs));
+  return Math.max(0, Math.min(grant.asOf - joinedAsOf, askedAtMs - startedAtMs));
 }
 
 /** A grant that a caller is given. */

@@ -99,6 +99,15 @@ interface Call<Input> {
   readonly standing: Standing | undefined;
 }
 
+/** When a grant that was waited for was asked for, by this clock, and when its line was joined, by the database's. */
+interface Waited {
+  readonly askedAtMs: number;
+  /** Undefined if it did not wait. */
+  readonly joinedAsOf: number | undefined;
+}
+
+const NOT_WAITED: Waited = { askedAtMs: 0, joinedAsOf: undefined };
+
 const REFUSALS_PER_STATEMENT_MAX = 500;
 const STATEMENTS_IN_FLIGHT_MAX = 2;
 const QUEUE_MAX = 50_000;
@@ -147,7 +156,7 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
     const outcome = await this.#kind.grant(call.requests, call.life.signal);
     switch (outcome.outcome) {
       case 'granted':
-        return this.#granted(call, outcome.grants, undefined);
+        return this.#granted(call, outcome.grants);
       case 'recorded':
         return this.#answerAgain(call, call.requests, undefined);
       case 'held':
@@ -161,6 +170,7 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
     carryOut: (call: AcquireCall) => Promise<Acquired<Held>>,
   ): Promise<Answer | Held> {
     const { input, requests, life, startedAtMs, standing } = call;
+    let askedAtMs = startedAtMs;
     const acquired = await carryOut({
       requests,
       life,
@@ -168,7 +178,10 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
       waitMs: input.waitMs,
       callMs: Math.min(input.callMs ?? LIMITS.waitMsMax, LIMITS.waitMsMax),
       standing,
-      ask: (wanted) => this.#ask(wanted, life),
+      ask: (wanted) => {
+        askedAtMs = this.#store.clock.nowMs();
+        return this.#ask(wanted, life);
+      },
       inLine: (idempotencyKey) =>
         changeFirst(requests, (first) => ({
           ...(isKeyed(first) ? first : this.#keyed(first, input, idempotencyKey)),
@@ -177,7 +190,7 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
     });
     switch (acquired.outcome) {
       case 'granted':
-        return this.#granted(call, acquired.grants, acquired.joinedAsOf);
+        return this.#granted(call, acquired.grants, { askedAtMs, joinedAsOf: acquired.joinedAsOf });
       case 'refused':
         return this.#refuse(call, acquired.refused);
       case 'gave_up':
@@ -218,19 +231,18 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
     if (past.record.answer !== null) return refusalAgain(past.record) as Held;
     // It waits in line: a caller that is refused now does not join it there.
     if (past.grant === undefined) throw error;
-    return this.#grantedBefore({ input, startedAtMs }, past.grant, undefined);
+    return this.#grantedBefore({ input, startedAtMs }, past.grant);
   }
 
   #granted(
     { input, startedAtMs }: Pick<Call<Input>, 'input' | 'startedAtMs'>,
     grants: readonly (GivenGrant & Pick<Grant, 'asOf'>)[],
-    joinedAsOf: number | undefined,
+    { askedAtMs, joinedAsOf }: Waited = NOT_WAITED,
   ): Answer {
-    const elapsedMs = this.#store.clock.nowMs() - startedAtMs;
-    const leases = grants.map((grant) =>
-      grantedLease(grant, input.localTimeMs + sinceSentMs(grant, { joinedAsOf, elapsedMs })),
-    );
-    return this.#kind.grantedAnswer(leases, Math.round(elapsedMs));
+    const sinceMs = (grant: Pick<Grant, 'asOf' | 'remainingMs'>): number =>
+      sinceSentMs({ startedAtMs, askedAtMs }, grant, joinedAsOf);
+    const leases = grants.map((grant) => grantedLease(grant, input.localTimeMs + sinceMs(grant)));
+    return this.#kind.grantedAnswer(leases, Math.round(this.#store.clock.nowMs() - startedAtMs));
   }
 
   /**
@@ -240,7 +252,7 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
   async #grantedBefore(
     call: Pick<Call<Input>, 'input' | 'startedAtMs'>,
     first: NonNullable<PastRequest['grant']>,
-    joinedAsOf: number | undefined,
+    waited?: Waited,
   ): Promise<Answer> {
     const { transitions } = this.#store;
     if (this.#kind.face === 'environment') {
@@ -251,7 +263,7 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
     const grants =
       count === 1 ? [first] : await readGrants(transitions, leaseIdsFrom(first.leaseId, count));
     invariant(grants.length === count, 'leases that were granted together are all known');
-    return this.#granted(call, grants, joinedAsOf);
+    return this.#granted(call, grants, waited);
   }
 
   /** Refuses, and records it: a late duplicate must not be granted what its caller was refused. */
@@ -276,11 +288,12 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
   ): Promise<Answer | Held> {
     const [first] = requests;
     invariant(isKeyed(first), 'only a key is recorded');
+    const askedAtMs = this.#store.clock.nowMs();
     const past = await this.#readPast(first);
     if (past === undefined) throw new LeaseError('grant.contended');
     const { record, grant } = past;
     if (record.answer !== null || record.leaseId === null) return refusalAgain(record) as Held;
-    if (grant !== undefined) return this.#grantedBefore(call, grant, joinedAsOf);
+    if (grant !== undefined) return this.#grantedBefore(call, grant, { askedAtMs, joinedAsOf });
     // The request waits in line, or did when its controller died: the caller takes its places.
     if (call.input.waitMs > 0 && joinedAsOf === undefined) {
       const again = { ...call, requests: withIds(requests, record.leaseId) };

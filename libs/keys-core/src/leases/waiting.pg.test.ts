@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
-import { waitUntil } from '@leasehold/testing';
+import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { joinLine } from '../grants/sql/line.ts';
+import { invariant } from '../kernel/errors.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';
-import { age, eventsOf } from '../testing/kernel-fixture.ts';
+import { age, eventsOf, MACHINE_CLOCK } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
@@ -18,6 +19,9 @@ import {
   released,
   SERVICE,
 } from '../testing/lease-fixture.ts';
+import { makeClockShiftable } from '../testing/shifted-clock.ts';
+import { allOf, inLines, NAMESPACE, releasedAll } from '../testing/together-fixture.ts';
+import type { AcquireAnswer, GrantedLease } from './lease-types.ts';
 
 /** Resolves when a request keeps this ticket alive: one that has ended prolongs it once more at most. */
 async function keptInLine({ store }: Leases, waiter: string): Promise<void> {
@@ -328,7 +332,51 @@ describe('deadlines', () => {
     expect(loseAtMs).toBeGreaterThan(localTimeMs + 10_000 - 1_667);
     expect(loseAtMs).toBeLessThanOrEqual(localTimeMs + answeredAfterMs + 10_000 - 1_667);
   });
+
+  test('C48 F7b are no later for an answer that takes long, if the clock of the database has stepped forward', async () => {
+    const { url } = await createTestDatabase();
+    const shift = await makeClockShiftable(url);
+    const first = await openStopped(url);
+    const second = await openStopped(url);
+    const held = [
+      await acquired(first),
+      await acquired(first, { namespace: NAMESPACE, name: 'a' }),
+    ];
+    const sentAtMs = MACHINE_CLOCK.nowMs();
+    const { answer: one } = await inLine(first, 'bob', { ttlMs: 10_000 });
+    const several = await inLines(second, ['a', 'b'], { holder: 'carol', ttlMs: 10_000 });
+    await shift(STOPPED_MS);
+    await releasedAll(first, held);
+
+    const granted = [await leaseOf(one), ...(await allOf(several.answer))];
+
+    const answeredAfterMs = MACHINE_CLOCK.nowMs() - sentAtMs;
+    for (const { deadlines } of granted) {
+      expect(deadlines.loseAtMs).toBeLessThanOrEqual(1_000_000 + answeredAfterMs + 10_000 - 1_667);
+    }
+  });
 });
+
+const STOPPED_MS = 60_000;
+
+/** A controller that is stopped for a minute as soon as it has granted to one that waited. */
+function openStopped(databaseUrl: string): Promise<Leases> {
+  let stoppedMs = 0;
+  const waited = (): void => {
+    stoppedMs = STOPPED_MS;
+  };
+  return openLeases({
+    databaseUrl,
+    clock: { ...MACHINE_CLOCK, nowMs: () => MACHINE_CLOCK.nowMs() + stoppedMs },
+    observer: { ...SILENT_OBSERVER, waited },
+  });
+}
+
+async function leaseOf(answer: Promise<AcquireAnswer>): Promise<GrantedLease> {
+  const granted = await answer;
+  invariant(granted.outcome === 'granted', 'the test expected a grant');
+  return granted.lease;
+}
 
 /** Until when a place in line counts, in epoch milliseconds of the database. */
 async function validUntil(session: pg.Client, waiter: string): Promise<number> {
