@@ -305,7 +305,10 @@ function misfitOf(
   return other ? otherKind(mode) : undefined;
 }
 
-/** The holders or those in line that keep a request from its turn. */
+/**
+ * The holders or those in line that keep a request from its turn. One who waits for another key may take the last permit
+ * of a total first, and may wait for more than that permit: nobody holds it then.
+ */
 function inTheWay(store: KernelStore, request: SlotRequest, { pool, refusal }: Met): Verdict {
   const { by } = pool;
   const { head, waiterCount } = refusal;
@@ -314,7 +317,8 @@ function inTheWay(store: KernelStore, request: SlotRequest, { pool, refusal }: M
     const use = useOf(poolKindOf(request.mode), pool);
     return { outcome: 'held', by, waiterCount, doubtMs, pool: use };
   }
-  return head === undefined ? AGAIN : { outcome: 'queued', head, waiterCount };
+  const first = head ?? pool.ahead;
+  return first === null ? AGAIN : { outcome: 'queued', head: first, waiterCount };
 }
 
 /** Whether the holders are in the way of a request, and not only those who wait. */

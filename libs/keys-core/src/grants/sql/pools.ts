@@ -10,7 +10,7 @@
  * limit together, the slots are those of the namespace, whose own row then decides, and each key's own row
  * only keeps the key from being granted in the ordinary way.
  */
-import type { GrantRequest, LeaseRow } from '../../kernel/lease.ts';
+import type { GrantRequest, LeaseRow, QueueHead } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
 import { poolKindOf, type PoolHolder, type PoolKind, type SlotMode } from '../../kernel/pool.ts';
 import type { Named } from '../../kernel/resource.ts';
@@ -188,6 +188,8 @@ export interface MetPool {
   readonly holders: readonly PoolHolder[];
   /** The grant of the scope, or else of the pool, that expires first. */
   readonly by: LeaseRow | undefined;
+  /** Where nobody holds any scope of the pool: the first in its line that comes before it, for whichever scope. */
+  readonly ahead: QueueHead | null;
 }
 
 type MetRow = Omit<MetPool, 'by'> & { readonly askedId: string } & Partial<LeaseRow>;
@@ -207,7 +209,7 @@ export async function readPools(
       e.lease_id is not null as "isEntitled", w.permits_per_key as "perKey",
       w.permits_total as total, coalesce(k.held, 0)::int as "usedOfKey",
       coalesce(u.held, 0)::int as "usedOfAll", coalesce(k.exclusive, 0)::int as "exclusiveCount",
-      coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
+      coalesce(h.holders, '[]') as holders, a.ahead, ${LEASE_COLUMNS}
     from wanted w
     left join own o on o.namespace = w.namespace and o.head = w.head
     left join entitled e on e.lease_id = w.lease_id
@@ -235,16 +237,26 @@ export async function readPools(
       ) s
       join lease l on l.face = 'lease' and l.namespace = s.namespace and l.name = s.name
       limit 1
-    ) l on true`;
+    ) l on true
+    left join line m on m.lease_id = w.lease_id
+    left join lateral (
+      select jsonb_build_object('waiter', t.waiter, 'createdAt', extract(epoch from t.created_at) * 1000,
+        'lapsesInMs', extract(epoch from t.valid_until - clock_timestamp()) * 1000) as ahead
+      from (
+        select n.lease_id from line n
+        where coalesce(u.held, 0) = 0 and n.step = 0 and n.namespace = w.namespace and n.head = w.head
+          and n.lease_id <> w.lease_id and (m.step is distinct from 0 or n.place < m.place)
+        order by n.place limit 1
+      ) n
+      join lease_waiter t on t.ticket_id = n.lease_id
+    ) a on true`;
   return new Map(
     rows.map(({ askedId, ...row }) => {
       const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, ...others } = row;
-      const { exclusiveCount, holders, ...lease } = others;
+      const { exclusiveCount, holders, ahead, ...lease } = others;
       const by = typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined;
-      return [
-        askedId,
-        { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, holders, by },
-      ];
+      const used = { usedOfKey, usedOfAll, exclusiveCount, holders, by };
+      return [askedId, { isOpen, isEntitled, perKey, total, ...used, ahead }];
     }),
   );
 }
