@@ -25,6 +25,13 @@ async function outcomes(kernel: Kernel, requests: readonly GrantRequest[]): Prom
   return answers.map(({ outcome }) => outcome).sort();
 }
 
+/** Takes a place in the line for a key, for an ordinary request. */
+async function waitFor({ store }: Kernel, name: string): Promise<void> {
+  await store.general.$executeRaw`
+    insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
+    values ('lease', 'test', ${name}, gen_random_uuid(), 'w', 'p', clock_timestamp() + interval '1 hour')`;
+}
+
 describe('permits', () => {
   test('as many callers hold a scope at once as there are permits, and one more is refused with who holds it', async () => {
     const kernel = await openKernel();
@@ -156,19 +163,27 @@ describe('permits', () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 2, total: 2 });
     await granted(kernel, { mode: 'permit', name: 'a' });
-    const waitFor = (name: string) => kernel.store.general.$queryRaw`
-      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
-      values ('lease', 'test', ${name}, gen_random_uuid(), 'w', 'p', clock_timestamp() + interval '1 hour')
-      returning 1`;
 
-    await waitFor('held by nobody');
+    await waitFor(kernel, 'held by nobody');
     const beside = await kernel.leases.grant(permit({ name: 'b' }));
     invariant(beside.outcome === 'granted', 'that one waits for no permit');
     await kernel.leases.release('lease', releaseOf(beside.grant));
-    await waitFor('a');
+    await waitFor(kernel, 'a');
     const newcomer = await kernel.leases.grant(permit({ name: 'b' }));
 
     expect(newcomer.outcome).not.toBe('granted');
+  });
+
+  test('a newcomer is told who waits for another key before it, also while nobody holds a permit', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 1, total: 1 });
+    const former = await granted(kernel, { mode: 'permit', name: 'a' });
+    await kernel.leases.release('lease', releaseOf(former));
+    await waitFor(kernel, 'a');
+
+    const newcomer = await kernel.leases.grant(permit({ name: 'b' }));
+
+    expect(newcomer).toMatchObject({ outcome: 'queued', head: { waiter: 'w' } });
   });
 
   test('an ordinary request for a scope with permits takes one of them', async () => {

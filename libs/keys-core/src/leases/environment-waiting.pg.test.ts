@@ -182,7 +182,7 @@ describe('the line for an environment', () => {
     await acquired(at, DEPLOY);
     await at.store.general.$executeRaw`
       insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
-      select 'environment', 'team', 'prod', gen_random_uuid(), 'w', 'token-s', 'infinity'
+      select 'environment', 'team', 'prod', gen_random_uuid(), 'w', 'token-s', clock_timestamp() + interval '1 hour'
       from generate_series(1, 999)`;
     await queued(at, 'last');
 
