@@ -69,7 +69,7 @@ test('what does not speak TLS gets no answer, and the gateway goes on', async ()
   await waitUntil(() => !stage.log().includes('a request failed'));
 });
 
-test('over TLS too, nothing more is read of a stranger who asks as fast as it goes', async () => {
+test('over TLS too, nothing more is read of a stranger who sends requests as fast as it can', async () => {
   const { stage, ca } = await openEncrypted();
   const agent = new https.Agent({ keepAlive: true, maxSockets: 1, ca });
   onTestFinished(() => agent.destroy());
