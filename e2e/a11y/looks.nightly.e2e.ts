@@ -45,6 +45,43 @@ test.describe('how pages look', () => {
     expect(found.length, found.join('\n')).toBeLessThanOrEqual(LETTERINGS_MAX);
   });
 
+  test('no table is wider than its place at 1440 px, so that nothing at its end is cut off', async ({
+    pageAs,
+    seeded,
+  }) => {
+    const page = await pageAs('admin');
+    await page.setViewportSize({ width: 1440, height: 900 });
+    const wide: string[] = [];
+    for (const shown of PAGES) {
+      await openPage(page, shown, seeded);
+      const widths = await page.locator('main table').evaluateAll((tables) =>
+        tables.map((table) => {
+          const place = table.parentElement?.clientWidth ?? 0;
+          return { table: Math.floor(table.getBoundingClientRect().width), place };
+        }),
+      );
+      for (const { table, place } of widths) {
+        if (table > place) wide.push(`${shown.name}: ${String(table)} px in ${String(place)}`);
+      }
+    }
+
+    expect(wide).toEqual([]);
+  });
+
+  test('the values of the configuration have room on a narrow page', async ({ pageAs }) => {
+    const page = await pageAs('admin');
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.goto('/configuration');
+    await untilLive(page);
+    const cells = page
+      .getByRole('row')
+      .filter({ hasText: 'LEASEHOLD_LIMIT_CLIENT' })
+      .getByRole('cell');
+    const [name, value] = await cells.evaluateAll((all) => all.map((cell) => cell.clientWidth));
+
+    expect(value).toBeGreaterThan((name ?? 0) / 2);
+  });
+
   test('no list counts rows before there are any', async ({ pageAs, seeded, stack }) => {
     const gated = await startGatedConsole(stack);
     gated.set('held');

@@ -47,12 +47,13 @@ function Settings() {
             its process, and by a restart. Secrets are not shown.
           </p>
           <Table.ScrollContainer minWidth={320}>
-            <Table>
+            {/* On a narrow page names and values are broken alike, so that neither takes the room of the other. */}
+            <Table layout="fixed" style={{ overflowWrap: 'anywhere' }}>
               <Table.Thead>
                 <Table.Tr>
-                  <Table.Th>Variable</Table.Th>
+                  <Table.Th w="min(20rem, 45%)">Variable</Table.Th>
                   <Table.Th>In effect</Table.Th>
-                  <Table.Th>From</Table.Th>
+                  <Table.Th w="4.5rem">From</Table.Th>
                 </Table.Tr>
               </Table.Thead>
               <Table.Tbody>
@@ -80,9 +81,5 @@ function Value({ of: { value, isSecret, isSet } }: { readonly of: Settings['item
   if (value === null || value === '') {
     return <span className="dimmed">{isSecret && isSet ? 'set, not shown' : '–'}</span>;
   }
-  return (
-    <span style={{ overflowWrap: 'anywhere' }}>
-      <VisibleText>{value}</VisibleText>
-    </span>
-  );
+  return <VisibleText>{value}</VisibleText>;
 }

@@ -170,7 +170,7 @@ function droneColumns(begin: (act: DroneAct, drone: Drone) => void): Column<Dron
     )),
     column('Datacenter', { from: 'md' }, (drone) => drone.datacenter),
     column('Version', { from: 'lg' }, (drone) => <Mono>{drone.version}</Mono>),
-    column('Programs', { from: 'lg' }, (drone) =>
+    column('Programs', { from: 'lg', isFilling: true }, (drone) =>
       drone.programs.map(({ name }) => name).join(', '),
     ),
     column('Actions', { isHeadHidden: true, align: 'end' }, (drone) => (

@@ -146,7 +146,7 @@ function DrainConsequence({ drone: { backendCount } }: ConsequenceProps) {
       <List.Item>
         {backendCount === 0
           ? 'It has no backends now.'
-          : `Its ${countText(backendCount, 'backend')} keep running, and their keys are renewed as before, until they end or are stopped.`}
+          : `Its ${countText(backendCount, 'backend')} ${backendCount === 1 ? 'keeps' : 'keep'} running until stopped or ended. Keys are renewed as before.`}
       </List.Item>
       <List.Item>Undrain reverses this.</List.Item>
     </List>
