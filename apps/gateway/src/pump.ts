@@ -1,11 +1,11 @@
 /**
  * Carries bodies and WebSockets, piece by piece. The system takes megabytes at once of each of many large bodies, and
  * until all have been given theirs, nobody else would be answered. So one turn of the event loop passes a certain
- * amount of what is more than the other side takes at once, and the rest waits for the next turn, each in its order.
+ * amount, and the rest waits for the next turn, each in its order.
  */
 import type { Readable } from 'node:stream';
 
-/** What one turn passes of bodies that are larger than what is taken at once. */
+/** What one turn passes; then each source that brings one more piece waits. */
 export const TURN_BYTES = 1_024 * 1_024;
 /** How many of those that wait go on in one turn. Each passes some pieces of up to 64 KB. */
 const TURN_SOURCES_MAX = 8;
@@ -17,10 +17,13 @@ export type OnPiece = (piece: Buffer) => boolean;
 export function pump(source: Readable, to: NodeJS.WritableStream, onPiece: OnPiece): void {
   const goOn = (): void => void source.resume();
   source.on('data', (piece: Buffer) => {
-    if (!onPiece(piece) || to.write(piece)) return;
+    if (!onPiece(piece)) return;
+    const isTaken = to.write(piece);
+    const isOver = turn.count(piece.length);
+    if (isTaken && !isOver) return;
     source.pause();
-    turn.count(piece.length);
-    to.once('drain', () => turn.go(goOn));
+    if (isTaken) turn.go(goOn);
+    else to.once('drain', () => turn.go(goOn));
   });
   source.once('end', () => to.end());
   source.resume();
@@ -32,9 +35,11 @@ class Turn {
   #waiting: (() => void)[] = [];
   #isOn = false;
 
-  count(bytes: number): void {
+  /** @returns whether no more is to be read in it. */
+  count(bytes: number): boolean {
     this.#left -= bytes;
     this.#begin();
+    return this.#left <= 0;
   }
 
   /** Now, or in a later turn, in the order in which they came. */
