@@ -32,7 +32,10 @@ interface Site {
   readonly token: string;
 }
 
-/** An attack that is carried out while a user's requests to the same key go on, and the gateway's memory comes back. */
+/**
+ * An attack that is carried out while a user's requests to another key go on, and the gateway's memory comes back. The
+ * backend of the attacked key is as busy as those make it who may use it, with or without a gateway.
+ */
 function gatewayAttack(
   name: string,
   what: string,
@@ -101,9 +104,9 @@ async function ask(
   return { status: response.statusCode ?? 0, text };
 }
 
-/** Requests of another user. */
+/** Requests of the user of another key. */
 async function useBeside(site: Site, forMs: number): Promise<Latencies> {
-  const token = await sign(site.stage, { user: 'ben' });
+  const token = await sign(site.stage, { key: OTHER, user: 'ben' });
   const untilMs = performance.now() + forMs;
   const took: number[] = [];
   const failed: string[] = [];
