@@ -12,6 +12,7 @@ import {
   FAILED_START_MS_MAX,
   systemIds,
   type Logger,
+  startMemoryRelief,
 } from '@leasehold/service-kit';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
 import { systemSupervision, type Supervision } from '@leasehold/service-kit/supervision';
@@ -19,7 +20,6 @@ import packageJson from '../package.json' with { type: 'json' };
 import { startController } from './compose.ts';
 import { processEnvironment, readConfig } from './config.ts';
 import { prepareDatabase } from './database.ts';
-import { startMemoryRelief } from './memory-relief.ts';
 
 /** How long everything may take to end before the process ends without waiting for it. */
 const STOP_MS_MAX = 10_000;

@@ -29,6 +29,7 @@ export {
   type Logger,
   type LogLevel,
 } from './logger.ts';
+export { startMemoryRelief } from './memory-relief.ts';
 export {
   createShutdown,
   endProcessAfter,

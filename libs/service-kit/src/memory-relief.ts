@@ -1,6 +1,6 @@
 /**
  * Gives memory back after a burst. V8 collects garbage when it needs room. After a burst of calls it
- * needs none, and what was garbage then stays resident for as long as the controller has little to do.
+ * needs none, and what was garbage then, buffers too, stays resident for as long as the process has little to do.
  */
 import v8 from 'node:v8';
 import { runInNewContext } from 'node:vm';
@@ -35,7 +35,10 @@ export function createMemoryRelief({ usedBytes, collect }: HeapAccess): () => vo
 /** Checks every three seconds, for as long as the process lives. */
 export function startMemoryRelief(): void {
   const look = createMemoryRelief({
-    usedBytes: () => v8.getHeapStatistics().used_heap_size,
+    usedBytes() {
+      const heap = v8.getHeapStatistics();
+      return heap.used_heap_size + heap.external_memory;
+    },
     collect: collector(),
   });
   setInterval(look, LOOK_MS).unref();
