@@ -67,7 +67,7 @@ const LISTS: Readonly<Record<string, readonly Place[]>> = {
     {
       file: `${FEATURES}/fleet/backends.tsx`,
       without: words(
-        'exitCode idleStopAt idleStopSeconds lastUsedAt leaseId lifetimeLimitSeconds logFiles reason statusAt',
+        'exitCode fencingToken idleStopAt idleStopSeconds lastUsedAt leaseId lifetimeLimitSeconds logFiles reason statusAt',
       ),
     },
   ],

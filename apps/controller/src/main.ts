@@ -10,9 +10,9 @@ import {
   createShutdown,
   endProcessAfter,
   FAILED_START_MS_MAX,
+  startMemoryRelief,
   systemIds,
   type Logger,
-  startMemoryRelief,
 } from '@leasehold/service-kit';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
 import { systemSupervision, type Supervision } from '@leasehold/service-kit/supervision';

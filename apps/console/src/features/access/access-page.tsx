@@ -145,7 +145,7 @@ function tokenColumns(acts: TokenActs): Column<Token>[] {
     column('Expires', { from: 'lg' }, (token) =>
       token.expiresAt === null ? 'never' : <RelativeTime at={token.expiresAt} />,
     ),
-    column('Created', { from: 'xl' }, (token) => (
+    column('Created', { from: 'xl', isFilling: true }, (token) => (
       <>
         <RelativeTime at={token.createdAt} /> by {token.createdBy}
       </>

@@ -38,7 +38,6 @@ export function backendColumns({ isOfDrone = false } = {}): Column<Backend>[] {
     column('Memory', { from: 'md', align: 'end', sort: 'memory' }, ({ usage }) =>
       usage === null ? '–' : bytesText(usage.memoryBytes),
     ),
-    column('Token', { from: 'xl', align: 'end' }, (backend) => <Mono>{backend.fencingToken}</Mono>),
     column('Ended because', { from: 'md', isFilling: true }, (backend) => {
       const end = endOf(backend);
       const hasFailed = failureLabel(backend) !== undefined;
