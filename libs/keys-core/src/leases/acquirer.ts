@@ -273,7 +273,7 @@ async function assertMayPass(
 /** Asks for one lease, in the statements that many such requests share. */
 export function askForOne(leases: LeaseStore, face: Face): Asking<HeldAnswer> {
   return {
-    grant: async ([request], signal) => togetherOf(await leases.grant(request, signal)),
+    grant: ([request], signal) => leases.grant(request, signal).then(togetherOf),
     async refusal([request]) {
       const refused = await leases.refusal(request);
       return refused?.outcome === 'granted' ? undefined : refused;

@@ -78,7 +78,12 @@ function answerForAll(store: Store): AcquireKind<Input, HeldAllAnswer, AcquireAl
         name,
       }));
       invariant(first !== undefined, 'a request names a lease');
-      return withIds([first, ...others], firstLeaseId(newTimedId(store)));
+      const { idempotencyKey } = input;
+      const key =
+        idempotencyKey === undefined
+          ? {}
+          : { idempotencyKey, fingerprint: fingerprintOf(first, input) };
+      return withIds([{ ...first, ...key }, ...others], firstLeaseId(newTimedId(store)));
     },
     fingerprintOf,
     grantedAnswer: (leases, waitedMs) => ({ outcome: 'granted', leases, waitedMs }),

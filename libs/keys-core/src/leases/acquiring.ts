@@ -80,7 +80,7 @@ export interface AcquireKind<
   firstOf(input: Input): Resource | undefined;
   /** How many leases are asked for. */
   countOf(input: Input): number;
-  /** The requests, without an idempotency key. @throws {LeaseError} `lease.ttl_out_of_range`. */
+  /** The requests, the first with the idempotency key. @throws {LeaseError} `lease.ttl_out_of_range`. */
   requestsOf(input: Input, caller: Caller): GrantRequests;
   /** What a request with an idempotency key is compared by with an earlier one. */
   fingerprintOf(first: Resource, input: Input): string;
@@ -140,10 +140,7 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
   }
 
   acquire(input: Input, caller: Caller, life: CallerLife): Promise<Answer | Held> {
-    const { idempotencyKey } = input;
-    const requests = changeFirst(this.#kind.requestsOf(input, caller), (first) =>
-      idempotencyKey === undefined ? first : this.#keyed(first, input, idempotencyKey),
-    );
+    const requests = this.#kind.requestsOf(input, caller);
     const standing = this.#kind.standingOf?.(input, caller, life);
     const startedAtMs = this.#store.clock.nowMs();
     const call = { input, requests, life, startedAtMs, standing };
@@ -354,7 +351,7 @@ function answerForOne({
     requestsOf(input, caller) {
       const ttlMs = input.ttlMs ?? ttlMsDefault;
       assertTtl(ttlMs);
-      const { namespace, name, holder, override } = input;
+      const { namespace, name, holder, override, idempotencyKey } = input;
       const request: GrantRequest = {
         face,
         namespace,
@@ -372,6 +369,11 @@ function answerForOne({
         actor: caller.actor,
         override:
           override === undefined ? undefined : { role: caller.role, reason: override.reason },
+        idempotencyKey,
+        fingerprint:
+          idempotencyKey === undefined
+            ? undefined
+            : fingerprintOf({ face, namespace, name }, input),
       };
       return [request];
     },
