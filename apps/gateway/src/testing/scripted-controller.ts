@@ -2,7 +2,7 @@
  * The other end of a gateway's connection, controlled by a test: it answers what controllers answer when messages are
  * late or lost, and keeps what it was told. Its tokens are signed as a controller signs them.
  */
-import { generateKeyPairSync, randomUUID } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { GatewayRevocation, GatewayRoute, GatewayTokenClaims } from '@leasehold/keys-core';
 import { importJWK, SignJWT } from 'jose';
 import type { ControllerLink, HandOverInput, RouteInput, SyncInput } from '../controller-link.ts';
@@ -15,8 +15,11 @@ export interface TestKey {
 }
 
 export function testKey(kid: string): TestKey {
-  const { privateKey } = generateKeyPairSync('ed25519');
-  const { x = '', d = '' } = privateKey.export({ format: 'jwk' });
+  const { privateKey } = generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const { x = '', d = '' } = createPrivateKey(privateKey).export({ format: 'jwk' });
   return { kid, x, d };
 }
 

@@ -1,4 +1,4 @@
-import { createHmac, generateKeyPairSync } from 'node:crypto';
+import { createHmac, createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { GatewayRevocation, GatewayTokenClaims } from '../kernel/gateway.ts';
 import {
@@ -14,8 +14,11 @@ import {
 const NOW_MS = 1_700_000_000_123;
 
 function aKey(kid: string): GatewaySigningKey {
-  const { privateKey } = generateKeyPairSync('ed25519');
-  const { x = '', d = '' } = privateKey.export({ format: 'jwk' });
+  const { privateKey } = generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const { x = '', d = '' } = createPrivateKey(privateKey).export({ format: 'jwk' });
   return { kid, x, d };
 }
 
