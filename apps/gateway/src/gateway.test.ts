@@ -4,6 +4,7 @@ import http from 'node:http';
 import net from 'node:net';
 import { text } from 'node:stream/consumers';
 import { waitUntil } from '@leasehold/testing';
+import { createSigningKey } from '@leasehold/keys-core/gateway-tokens';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { Elsewhere } from './controller-link.ts';
@@ -14,7 +15,6 @@ import {
   startBackend,
   type GatewayStage,
 } from './testing/gateway-stage.ts';
-import { testKey } from './testing/scripted-controller.ts';
 
 /** A WebSocket through the gateway, and what it was sent. */
 async function openSocket(
@@ -510,7 +510,7 @@ test('a WebSocket that is still being let in when the gateway stops is refused',
   // The next call is that for the WebSocket, and not that of each 500 ms.
   const synced = controller.syncs.length;
   await waitUntil(() => controller.syncs.length > synced);
-  controller.keys.push(testKey('gk-2'));
+  controller.keys.push(createSigningKey('gk-2'));
   const token = await controller.sign();
   let answer = (): void => undefined;
   controller.beforeSync = () =>

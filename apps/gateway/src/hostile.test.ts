@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import net from 'node:net';
 import { keyHostLabel } from '@leasehold/keys-core/gateway-addresses';
 import { waitUntil } from '@leasehold/testing';
+import { createSigningKey } from '@leasehold/keys-core/gateway-tokens';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   openGatewayStage,
@@ -9,7 +10,7 @@ import {
   type GatewayStage,
   type TestBackend,
 } from './testing/gateway-stage.ts';
-import { signToken, testKey } from './testing/scripted-controller.ts';
+import { signToken } from './testing/scripted-controller.ts';
 
 interface Hostile {
   readonly stage: GatewayStage;
@@ -187,9 +188,13 @@ describe('tokens', () => {
 
   test('one that is forged, of another algorithm, or changed is refused', async () => {
     const hostile = await openHostile();
-    const { kid } = hostile.stage.controller.keys[0] ?? testKey('gk-1');
-    expect(await code(hostile, await signToken(testKey(kid), {}))).toBe('gateway.token_invalid');
-    expect(await code(hostile, await signToken(testKey('gk-9'), {}))).toBe('gateway.token_invalid');
+    const { kid } = hostile.stage.controller.keys[0] ?? createSigningKey('gk-1');
+    expect(await code(hostile, await signToken(createSigningKey(kid), {}))).toBe(
+      'gateway.token_invalid',
+    );
+    expect(await code(hostile, await signToken(createSigningKey('gk-9'), {}))).toBe(
+      'gateway.token_invalid',
+    );
     const [head = '', body = '', signature = ''] = hostile.token.split('.');
     const claims = JSON.parse(Buffer.from(body, 'base64url').toString()) as object;
     const changed = Buffer.from(JSON.stringify({ ...claims, sub: 'root' })).toString('base64url');

@@ -2,30 +2,15 @@
  * The other end of a gateway's connection, controlled by a test: it answers what controllers answer when messages are
  * late or lost, and keeps what it was told. Its tokens are signed as a controller signs them.
  */
-import { createPrivateKey, generateKeyPairSync, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import type { GatewayRevocation, GatewayRoute, GatewayTokenClaims } from '@leasehold/keys-core';
+import { createSigningKey, type GatewaySigningKey } from '@leasehold/keys-core/gateway-tokens';
 import { importJWK, SignJWT } from 'jose';
 import type { ControllerLink, HandOverInput, RouteInput, SyncInput } from '../controller-link.ts';
 
-/** A pair of keys that tokens are signed and verified with. */
-export interface TestKey {
-  readonly kid: string;
-  readonly x: string;
-  readonly d: string;
-}
-
-export function testKey(kid: string): TestKey {
-  const { privateKey } = generateKeyPairSync('ed25519', {
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  const { x = '', d = '' } = createPrivateKey(privateKey).export({ format: 'jwk' });
-  return { kid, x, d };
-}
-
 /** A token as a controller makes it; any part can be made wrong. */
 export async function signToken(
-  key: TestKey,
+  key: GatewaySigningKey,
   claims: Partial<GatewayTokenClaims>,
   { alg = 'EdDSA' }: { readonly alg?: string } = {},
 ): Promise<string> {
@@ -46,7 +31,7 @@ export async function signToken(
 }
 
 export class ScriptedController implements ControllerLink {
-  keys = [testKey('gk-1')];
+  keys = [createSigningKey('gk-1')];
   revocations: GatewayRevocation[] = [];
   revision = 'r1';
   /** How long routes are valid. */
@@ -83,7 +68,7 @@ export class ScriptedController implements ControllerLink {
   }
 
   sign(claims: Partial<GatewayTokenClaims> = {}): Promise<string> {
-    return signToken(this.keys.at(-1) ?? testKey('gk-0'), claims);
+    return signToken(this.keys.at(-1) ?? createSigningKey('gk-0'), claims);
   }
 
   route(input: RouteInput): Promise<GatewayRoute> {

@@ -2,7 +2,7 @@
  * What a controller does for gateways, which pass requests of browsers to backends and have no database: it signs and
  * revokes tokens of people, answers where requests for a key go, and keeps routes in use valid.
  */
-import { createHash, createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { canonicalJson } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
@@ -26,6 +26,7 @@ import {
 import type { Store } from '../postgres/open-store.ts';
 import { isoDates, isoOf } from '../postgres/sql.ts';
 import {
+  createSigningKey,
   type GatewaySigningKey,
   importGatewayKeys,
   importSigningKey,
@@ -173,18 +174,11 @@ export function createGatewayService(deps: GatewayServiceDeps): GatewayService {
   };
 }
 
-/** Ed25519. The private part is random, and leaves the controllers never. */
-function newKey({ ids }: Pick<Store, 'ids'>): GatewaySigningKey {
-  // Node ends up waiting for itself if it collects what made a key while that key is exported: so another one is.
-  const { privateKey } = generateKeyPairSync('ed25519', {
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  const { x = '', d = '' } = createPrivateKey(privateKey).export({ format: 'jwk' });
-  return { kid: `gk-${ids.alphanumeric(KID_LENGTH)}`, x, d };
-}
-
 const KID_LENGTH = 14;
+
+function newKey({ ids }: Pick<Store, 'ids'>): GatewaySigningKey {
+  return createSigningKey(`gk-${ids.alphanumeric(KID_LENGTH)}`);
+}
 
 function createSigner(store: Store): GatewayService['sign'] {
   /** The key that signed last: to prepare one takes as long as to sign. */

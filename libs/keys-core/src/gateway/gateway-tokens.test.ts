@@ -1,29 +1,20 @@
-import { createHmac, createPrivateKey, generateKeyPairSync } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { GatewayRevocation, GatewayTokenClaims } from '../kernel/gateway.ts';
 import {
+  createSigningKey,
   importGatewayKeys,
   importSigningKey,
   isGatewayTokenFor,
   isRevoked,
   signGatewayToken,
   verifyGatewayToken,
-  type GatewaySigningKey,
 } from './gateway-tokens.ts';
 
 const NOW_MS = 1_700_000_000_123;
 
-function aKey(kid: string): GatewaySigningKey {
-  const { privateKey } = generateKeyPairSync('ed25519', {
-    publicKeyEncoding: { type: 'spki', format: 'pem' },
-    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
-  });
-  const { x = '', d = '' } = createPrivateKey(privateKey).export({ format: 'jwk' });
-  return { kid, x, d };
-}
-
-const KEY = aKey('k1');
-const OTHER = aKey('k2');
+const KEY = createSigningKey('k1');
+const OTHER = createSigningKey('k2');
 
 const CLAIMS: GatewayTokenClaims = {
   sub: 'ada',

@@ -2,6 +2,7 @@
  * Gateway tokens: JSON Web Tokens, signed with Ed25519. Pure, so that a gateway, which has no database, verifies
  * them with the public keys that its controller has told it.
  */
+import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { compactVerify, importJWK, SignJWT } from 'jose';
 import type { GatewayKey, GatewayRevocation, GatewayTokenClaims } from '../kernel/gateway.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -17,6 +18,18 @@ type ImportedKey = Awaited<ReturnType<typeof importJWK>>;
 export interface GatewaySigningKey extends GatewayKey {
   /** Ed25519, base64url, as the member `d` of a JSON Web Key. */
   readonly d: string;
+}
+
+/** A new key, at random. */
+export function createSigningKey(kid: string): GatewaySigningKey {
+  // The key is read again before it is exported. Node waits for itself if, during an export, it collects the job that has
+  // made the same key.
+  const { privateKey } = generateKeyPairSync('ed25519', {
+    publicKeyEncoding: { type: 'spki', format: 'pem' },
+    privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
+  });
+  const { x = '', d = '' } = createPrivateKey(privateKey).export({ format: 'jwk' });
+  return { kid, x, d };
 }
 
 /** Prepares a key for {@link signGatewayToken}: once for many tokens. */
