@@ -690,7 +690,7 @@ const GATEWAY = [
   {
     name: 'strangers-read-on',
     breaks: 'of a stranger who sends requests as fast as it can nothing more is read',
-    file: 'apps/gateway/src/refusal.ts',
+    file: 'apps/gateway/src/stranger-bounds.ts',
     find: 'if (isMany || rate.count === STRANGE_ANSWERS_MAX) this.#silence(socket);',
     replace: '',
   },

@@ -37,8 +37,9 @@ import {
   type Passer,
 } from './passing.ts';
 import { redirect, redirectFor } from './redirects.ts';
-import { answerClientError, Refusal, refuse, refuseUpgrade, StrangerBounds } from './refusal.ts';
+import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, wantedBy, type ActiveRoute, type Wanted } from './routes.ts';
+import { StrangerBounds } from './stranger-bounds.ts';
 import {
   assertPlainHead,
   assertWebSocket,
@@ -576,10 +577,8 @@ class ClientGone extends Error {
 }
 
 function heldBytesOf(request: IncomingMessage): number {
-  const head = request.rawHeaders.reduce(
-    (sum, text) => sum + text.length,
-    request.url?.length ?? 0,
-  );
+  const { rawHeaders, url = '' } = request;
+  const head = rawHeaders.reduce((sum, text) => sum + text.length, url.length);
   if (request.headers.upgrade !== undefined) return head + HELD_HEAD_BYTES;
   return head + (hasBody(request) ? HELD_BODY_BYTES : 0);
 }

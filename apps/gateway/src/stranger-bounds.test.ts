@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import net, { type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { StrangerBounds } from './refusal.ts';
+import { StrangerBounds } from './stranger-bounds.ts';
 
 /** Connections of one address, as a server has accepted them. */
 async function accepted(count: number): Promise<Socket[]> {

@@ -59,6 +59,7 @@ export class Tokens {
   readonly #verified = new Map<string, VerifiedToken>();
   #revocations: readonly GatewayRevocation[] = [];
   #revision: string | undefined;
+  #changes = 0;
   /** What is added to this machine's clock to get an upper bound of the database's. */
   #aheadMs: number | undefined;
 
@@ -68,7 +69,9 @@ export class Tokens {
   }
 
   /** Grows with each answer that may refuse a token which was in force. */
-  changes = 0;
+  get changes(): number {
+    return this.#changes;
+  }
 
   /** The revision of the revocations that are known. */
   get revision(): string | undefined {
@@ -90,10 +93,10 @@ export class Tokens {
       this.#keys = await importGatewayKeys(keys);
       this.#keyTexts = texts;
       this.#verified.clear();
-      this.changes += 1;
+      this.#changes += 1;
     }
     if (revocations !== null) this.#revocations = revocations;
-    if (revision !== this.#revision) this.changes += 1;
+    if (revision !== this.#revision) this.#changes += 1;
     this.#revision = revision;
     this.#aheadMs = asOf - sentAtMs;
   }
