@@ -163,7 +163,7 @@ function shiftOf(page: Page): Promise<{ readonly sum: number; readonly by: strin
       new Promise<{ sum: number; by: string }>((resolve) => {
         new PerformanceObserver((list, observer) => {
           observer.disconnect();
-          const shifts = list.getEntries() as unknown as Shift[];
+          const shifts = list.getEntries() as Shift[];
           const own = shifts.filter(({ hadRecentInput }) => !hadRecentInput);
           const most = own.toSorted((one, other) => other.value - one.value)[0];
           const nodes = (most?.sources ?? []).map(({ node }) => {
@@ -179,7 +179,7 @@ function shiftOf(page: Page): Promise<{ readonly sum: number; readonly by: strin
 }
 
 /** Of the browser's API, which TypeScript does not know. */
-interface Shift {
+interface Shift extends PerformanceEntry {
   readonly value: number;
   readonly hadRecentInput: boolean;
   readonly sources: readonly { readonly node: Node | null }[];

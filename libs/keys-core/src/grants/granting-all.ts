@@ -292,7 +292,8 @@ async function makeReady(
 /**
  * One try in a transaction of the caller's, as `grantWithin`. @returns undefined when they were not all free: nothing is
  * granted then.
- * @throws {LeaseError} `request.invalid` for more permits than a namespace has in all; `grant.contended` when some were granted, and one was not: the transaction must be tried again.
+ * @throws {LeaseError} `request.invalid` for more permits than a namespace has in all; `grant.contended` when some were
+ * granted, and one was not: the transaction must be tried again.
  */
 export async function grantAllWithin(
   store: KernelStore,
