@@ -208,7 +208,6 @@ const PAD_TOP_PX = 18;
 const PAD_RIGHT_PX = 20;
 const CHARACTER_PX = 7;
 const LABEL_GAP_PX = 14;
-const FONT = '12px "IBM Plex Sans", system-ui, sans-serif';
 const OUTSIDE_PX = -10;
 
 /** Where the area of the lines is, in CSS pixels of the chart, and what time it spans. */
@@ -241,6 +240,7 @@ function drawChart(
   let ticks: number[] = [0, 1];
   let marked: readonly number[] = [];
   const ink = (name: string): string => inkOf(root, name);
+  const font = `12px ${getComputedStyle(root).fontFamily}`;
   const plot = new uPlot(
     {
       width: Math.max(1, root.clientWidth),
@@ -264,7 +264,7 @@ function drawChart(
       axes: [
         {
           size: AXIS_X_PX,
-          font: FONT,
+          font,
           stroke: () => ink('--mantine-color-dimmed'),
           grid: { show: false },
           ticks: { size: 4, width: 1, stroke: () => ink('--line-strong') },
@@ -273,7 +273,7 @@ function drawChart(
         },
         {
           size: (_plot, labels) => labelsPx(labels),
-          font: FONT,
+          font,
           stroke: () => ink('--mantine-color-dimmed'),
           grid: { width: 1, dash: [4, 4], stroke: () => ink('--line') },
           ticks: { show: false },
