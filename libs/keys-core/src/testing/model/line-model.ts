@@ -108,10 +108,11 @@ export class LineModel {
     return isForAll ? 'granted' : 'refused';
   }
 
-  isFrozen({ parts, action }: LineAsk): boolean {
+  /** Now, by a freeze that lasts for so much longer. */
+  isFrozen({ parts, action }: LineAsk, lastsMs = 1): boolean {
     return this.freezes.some(
       (freeze) =>
-        this.nowMs < freeze.untilMs &&
+        freeze.untilMs - this.nowMs >= lastsMs &&
         (freeze.action ?? action) === action &&
         parts.some(({ resource }) => resourceKey(resource) === freeze.key),
     );
