@@ -39,10 +39,9 @@ test.describe('the documentation', () => {
     await page.getByRole('searchbox').fill('fencing');
     const results = page.getByRole('option');
     await expect(results.first()).toBeVisible();
-    await results
-      .filter({ hasText: /^\W*Fencing$/u })
-      .first()
-      .click();
+    // Excerpts come later, below the titles.
+    const titled = page.locator('.titles').filter({ hasText: /^\W*Fencing$/u });
+    await results.filter({ has: titled }).first().click();
 
     await expect(page.getByRole('heading', { level: 1, name: 'Fencing' })).toBeVisible();
     await expect(page).toHaveURL(/\/docs\/concepts\/fencing/u);
