@@ -106,7 +106,8 @@ export const SUMMARIES: Readonly<Record<string, string>> = {
   'leases.tree': 'Counts leases by namespace',
   'leases.update': 'Replaces the metadata of a lease that the caller holds',
   'leases.waiters': 'Lists who waits for a lease',
-  'leases.mostWaited': 'Lists what callers waited for most, who made them wait, and opposite orders',
+  'leases.mostWaited':
+    'Lists what callers waited for most, who made them wait, and opposite orders',
   'leases.why': 'Shows who made others wait for a lease, and what is taken in an opposite order',
   'peer.carryOut': 'Carries out a call of another datacenter',
   'peer.connect': 'Connects to a key for another datacenter',

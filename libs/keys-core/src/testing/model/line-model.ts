@@ -108,7 +108,7 @@ export class LineModel {
     return isForAll ? 'granted' : 'refused';
   }
 
-  /** Now, by a freeze that lasts for so much longer. */
+  /** Whether a freeze stops it now, and for at least so long from now on. */
   isFrozen({ parts, action }: LineAsk, lastsMs = 1): boolean {
     return this.freezes.some(
       (freeze) =>
