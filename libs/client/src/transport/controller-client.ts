@@ -106,6 +106,8 @@ interface Deps extends ControllerClientOptions {
   readonly closing: AbortController;
   readonly failures: Map<string, unknown>;
   readonly lane: Lane;
+  /** A connection was closed with this reason. */
+  readonly onClosed: (reason: string) => void;
 }
 
 /**
@@ -144,7 +146,8 @@ export function createControllerClient(options: ControllerClientOptions): Contro
     failures,
     explain: (error) => showError(error, urls.join(', ')),
   });
-  const deps = { ...options, onConnection, own, closing, failures, urls, lane };
+  const onClosed = (reason: string): void => waiting.refused(reason);
+  const deps = { ...options, onConnection, onClosed, own, closing, failures, urls, lane };
   return options.transport === 'ws' ? overWebSocket(deps) : overHttp(deps);
 }
 
@@ -174,6 +177,7 @@ function overWebSocket(deps: Deps): ControllerClient {
     handshakeMs: patience.handshakeMs,
     onConnection: deps.onConnection,
     lane: deps.lane,
+    onClosed: deps.onClosed,
     onFailure(address, error) {
       if (!failures.has(address)) failures.set(address, error);
     },
@@ -300,6 +304,7 @@ interface SocketsOptions {
   /** Sends its calls over the newest connection, and takes their answers. */
   readonly lane: Lane;
   readonly onConnection: ((state: 'open' | 'closed') => void) | undefined;
+  readonly onClosed: (reason: string) => void;
   /** An address could not be connected to. */
   readonly onFailure: (address: string, error: Error) => void;
 }
@@ -315,7 +320,8 @@ interface Sockets {
  * Sockets that report each opening, and the closing of the last one. When a connection is replaced, the
  * new one opens before the old one has closed: the last report would be a wrong `closed`.
  */
-function createSockets({ handshakeMs, lane, onConnection, onFailure }: SocketsOptions): Sockets {
+function createSockets(options: SocketsOptions): Sockets {
+  const { handshakeMs, lane, onConnection, onClosed, onFailure } = options;
   const sockets = new Set<WebSocket>();
   let openCount = 0;
   const Socket = class extends QuickClosingWebSocket {
@@ -329,6 +335,7 @@ function createSockets({ handshakeMs, lane, onConnection, onFailure }: SocketsOp
       this.once('close', (code: number, reason: Buffer) => {
         sockets.delete(this);
         lane.closed(this, { code, reason: reason.toString() });
+        onClosed(reason.toString());
       });
       this.once('open', () => {
         this.off('error', fail);

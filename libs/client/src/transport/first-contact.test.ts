@@ -76,14 +76,15 @@ const REFUSED = {
   },
 };
 
-/** Refuses every token as a controller does. */
-async function refusingAddress(): Promise<string> {
+/** Refuses every token as a controller does: over a WebSocket when it has read the token, or even before. */
+async function refusingAddress(when: 'read' | 'open' = 'read'): Promise<string> {
   const server = createHttpServer((_request, response) => {
     response.writeHead(401, { 'content-type': 'application/json' }).end(JSON.stringify(REFUSED));
   });
-  // When it has read the token.
   new WebSocketServer({ server }).on('connection', (socket) => {
-    socket.once('message', () => socket.close(1008, 'auth.required'));
+    const refuse = (): void => socket.close(1008, 'auth.required');
+    if (when === 'open') refuse();
+    else socket.once('message', refuse);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -96,8 +97,7 @@ async function refusingAddress(): Promise<string> {
 
 test.each([
   ...CALLS.map(([name, call]) => ['http', name, call] as const),
-  // Those that repeat what was not answered: a connection may break before its reason is read.
-  ...CALLS.slice(0, -2).map(([name, call]) => ['ws', name, call] as const),
+  ...CALLS.map(([name, call]) => ['ws', name, call] as const),
 ])(
   'over %s, %s with a wrong token fails with the code, the address and a hint',
   async (transport, _name, call) => {
@@ -110,6 +110,17 @@ test.each([
     expect(first).toContain('A valid token is required. (auth.required)');
     expect(second).toContain(url);
     expect(second).toContain('unknown, expired or revoked');
+  },
+);
+
+test.each(CALLS)(
+  'over ws, %s on a connection that is refused before the call is sent fails with the code',
+  async (_name, call) => {
+    const url = await refusingAddress('open');
+
+    const failure = await failureOf(call(aClient({ url })));
+
+    expect(inspect(failure)).toContain('A valid token is required. (auth.required)');
   },
 );
 

@@ -2,7 +2,7 @@
 import { type OperationLink, TRPCClientError, type TRPCLink } from '@trpc/client';
 import { observable, tap } from '@trpc/server/observable';
 import type { AppRouter } from '@leasehold/api';
-import { isPeriodicCall, LeaseError } from '@leasehold/keys-core';
+import { ERROR_CODES, type ErrorCode, isPeriodicCall, LeaseError } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { type ConnectionFailures, failuresText } from '@leasehold/service-kit/controllers';
 import {
@@ -128,12 +128,22 @@ export function plainInputLink(): TRPCLink<AppRouter> {
     };
 }
 
-/** The calls that wait for a connection. One that has waited too long fails; nothing of it was sent. */
+/** What tRPC throws when a connection closes between a call and its sending. */
+const NOT_OPEN = 'Active connection is not open';
+
+/**
+ * The calls that wait for a connection. One that has waited too long fails; nothing of it was sent. So does one
+ * whose connection is refused for good as soon as it is open, which may be before the call is sent: it would wait
+ * for the next connection, and never learn why.
+ */
 export class WaitingCalls {
   readonly #patienceMs: (() => number) | undefined;
   readonly #failures: ConnectionFailures;
   readonly #url: string;
+  /** End the patience of those that wait. */
   readonly #stops = new Set<() => void>();
+  /** End those that have waited, and have no answer. */
+  readonly #refusals = new Set<(code: ErrorCode) => void>();
   #isOpen = false;
 
   constructor(
@@ -152,31 +162,76 @@ export class WaitingCalls {
     for (const stop of this.#stops) stop();
   }
 
+  /** A connection was closed with this reason. */
+  refused(reason: string): void {
+    if (!(reason in ERROR_CODES) || ERROR_CODES[reason as ErrorCode].retryable) return;
+    for (const refuse of this.#refusals) refuse(reason as ErrorCode);
+  }
+
   link(): TRPCLink<AppRouter> {
     return () =>
-      ({ op, next }) => {
-        const patienceMs = this.#patienceMs?.() ?? Infinity;
-        if (this.#isOpen || patienceMs === Infinity) return next(op);
-        return observable((observer) => {
-          const timer = setTimeout(() => {
-            stop();
-            const { message } = unreachableBy(this.#failures, this.#url);
-            observer.error(TRPCClientError.from(new LeaseError('request.unreachable', message)));
-          }, patienceMs);
-          const stop = (): void => {
-            clearTimeout(timer);
-            this.#stops.delete(stop);
+      ({ op, next }) =>
+        observable((observer) => {
+          const fail = (error: LeaseError): void => {
+            leave();
+            observer.error(TRPCClientError.from(error));
           };
-          this.#stops.add(stop);
-          const subscription = next(op)
-            .pipe(tap({ error: stop, complete: stop }))
-            .subscribe(observer);
+          const refuse = (code: ErrorCode): void => fail(new LeaseError(code));
+          const tooLong = (): void => {
+            const { message } = unreachableBy(this.#failures, this.#url);
+            fail(new LeaseError('request.unreachable', message));
+          };
+          let stop: (() => void) | undefined;
+          const wait = (): void => {
+            stop ??= this.#limit(tooLong);
+            // A subscription goes on over the next connection.
+            if (op.type !== 'subscription') this.#refusals.add(refuse);
+          };
+          const leave = (): void => {
+            stop?.();
+            this.#refusals.delete(refuse);
+          };
+          let isLeft = false;
+          let subscription: { unsubscribe(): void } | undefined;
+          const ask = (): void => {
+            subscription = next(op).subscribe({
+              ...observer,
+              error(error) {
+                if (error.message === NOT_OPEN && !isLeft) {
+                  wait();
+                  ask();
+                  return;
+                }
+                leave();
+                observer.error(error);
+              },
+              complete() {
+                leave();
+                observer.complete();
+              },
+            });
+          };
+          if (!this.#isOpen) wait();
+          ask();
           return () => {
-            stop();
-            subscription.unsubscribe();
+            isLeft = true;
+            leave();
+            subscription?.unsubscribe();
           };
         });
-      };
+  }
+
+  /** Calls this when the patience for a connection is over. What is returned ends the waiting. */
+  #limit(over: () => void): () => void {
+    const patienceMs = this.#patienceMs?.() ?? Infinity;
+    if (patienceMs === Infinity) return () => undefined;
+    const timer = setTimeout(over, patienceMs);
+    const stop = (): void => {
+      clearTimeout(timer);
+      this.#stops.delete(stop);
+    };
+    this.#stops.add(stop);
+    return stop;
   }
 }
 
