@@ -9,7 +9,12 @@ import {
 import { removeOldBulks, type BulkRunner } from '@leasehold/keys-core/bulk';
 import { removeOldFleetRows } from '@leasehold/keys-core/fleet';
 import { removeOldGatewayRows } from '@leasehold/keys-core/gateway';
-import { createFreeRowRemover, removeOldLeaseRows } from '@leasehold/keys-core/grants';
+import {
+  createFreeRowRemover,
+  createOldRequestRemover,
+  OLD_REQUESTS_EVERY_MS,
+  removeOldLeaseRows,
+} from '@leasehold/keys-core/grants';
 import { createIdleStopper, createReaper } from '@leasehold/keys-core/keys';
 import {
   dropOldDeclarations,
@@ -147,6 +152,7 @@ export function backgroundJobs(deps: {
   const reaper = createReaper(store);
   const idleStops = createIdleStopper(store, deps.heartbeatMs);
   const freeRows = createFreeRowRemover(store);
+  const oldRequests = createOldRequestRemover(store);
   const rollup = createEventRollup(store);
   const names = createNameFiller(store);
   /** A job that goes on at once while it has not caught up with what feeds it. */
@@ -161,6 +167,7 @@ export function backgroundJobs(deps: {
   });
   const shared: Job[] = [
     fed('free rows', FREE_ROWS_EVERY_MS, freeRows),
+    fed('answers', OLD_REQUESTS_EVERY_MS, oldRequests),
     fed('event counts', STATISTICS_EVERY_MS, rollup),
     { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
     fed('names', NAMES_EVERY_MS, names),

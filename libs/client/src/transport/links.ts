@@ -133,7 +133,7 @@ const NOT_OPEN = 'Active connection is not open';
 
 /**
  * The calls that wait for a connection. One that has waited too long fails; nothing of it was sent. So does one
- * whose connection is refused for good as soon as it is open, which may be before the call is sent: it would wait
+ * whose connection is refused permanently as soon as it is open, which may be before the call is sent: it would wait
  * for the next connection, and never learn why.
  */
 export class WaitingCalls {

@@ -1,7 +1,11 @@
 /** What apps and other slices may use. */
 export { createCoalescer } from './coalesce.ts';
 export { inFence, isLeaseId, notHeld } from './fenced-transaction.ts';
-export { createFreeRowRemover } from './free-rows.ts';
+export {
+  createFreeRowRemover,
+  createOldRequestRemover,
+  OLD_REQUESTS_EVERY_MS,
+} from './free-rows.ts';
 export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
 export { instant, readStoppingFreezes } from './sql/freezes.ts';
 export {

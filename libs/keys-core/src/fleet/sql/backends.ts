@@ -9,7 +9,6 @@ import {
   pageOf,
   placeAfter,
 } from '../../postgres/paging.ts';
-import { readClock, type RecordSql } from '../../postgres/records.ts';
 import { removeOld, type RetentionPass } from '../../postgres/retention-pass.ts';
 import {
   type Dated,
@@ -220,7 +219,7 @@ export async function readBackendStates(
 
 /** Closed actions are of no use after this; they are kept a while for people who look into a fault. */
 const CLOSED_ACTION_HOURS = 24;
-const FAILURES_KEPT_MS = 86_400_000;
+const FAILURES_KEPT_HOURS = 24;
 
 /**
  * Removes what nobody needs any more: actions that were acknowledged or cancelled a day ago,
@@ -230,7 +229,7 @@ const FAILURES_KEPT_MS = 86_400_000;
  * Index: `backend_action_closed_at_idx`, `backend_terminated_at_idx`, `audit_at_idx`.
  */
 export async function removeOldFleetRows(
-  sql: RecordSql,
+  sql: Sql<'general'>,
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<{ actions: number; backends: number; audit: number }> {
@@ -259,9 +258,19 @@ export async function removeOldFleetRows(
       actions as (delete from backend_action a using old where a.backend_id = old.id),
       gone as (delete from backend b using old where b.id = old.id returning b.id)`,
   });
-  // Failures of a row that nobody goes on with.
-  const dayBefore = new Date(Number(await readClock(sql)) - FAILURES_KEPT_MS);
-  await sql.records.keyFailure.deleteMany({ where: { failedAt: { lt: dayBefore } } });
+  // Failures of a row that nobody goes on with. Index: `key_failure_failed_at_idx`.
+  await removeOld(sql, pass, 'key failures', {
+    old: fragment`
+      select k.namespace, k.name from key_failure k
+      where k.failed_at < clock_timestamp() - ${FAILURES_KEPT_HOURS}::int * interval '1 hour'
+      order by k.failed_at`,
+    deletes: fragment`
+      gone as (
+        delete from key_failure k using old
+        where k.namespace = old.namespace and k.name = old.name
+        returning k.name
+      )`,
+  });
   const audit = await removeOld(sql, pass, 'audit', {
     old: fragment`select a.id from audit a where a.at < clock_timestamp() - ${retention} order by a.at`,
     deletes: fragment`gone as (delete from audit a using old where a.id = old.id returning a.id)`,

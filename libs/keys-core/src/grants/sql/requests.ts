@@ -74,17 +74,11 @@ export function keyText({ principal, idempotencyKey }: RequestKey): string {
   return `${principal}\0${idempotencyKey}`;
 }
 
-/** The pages of the table of records, and one of them by chance. */
-export async function readRequestPages(
-  sql: Sql<'general'>,
-): Promise<{ pages: number; anyPage: number }> {
-  return onlyRow(
-    await sql.$queryRaw<{ pages: number; anyPage: number }[]>`
-      select p.pages, floor(random() * p.pages)::int as "anyPage"
-      from (
-        select (pg_relation_size('lease_request') / current_setting('block_size')::int)::int as pages
-      ) p`,
-  );
+/** How many pages the table of records has. */
+export async function readRequestPages(sql: Sql<'general'>): Promise<number> {
+  const rows = await sql.$queryRaw<{ pages: number }[]>`
+    select (pg_relation_size('lease_request') / current_setting('block_size')::int)::int as pages`;
+  return onlyRow(rows).pages;
 }
 
 /** Drops records older than a day, at most `limit`, in a range of the table's pages. @returns how many. */

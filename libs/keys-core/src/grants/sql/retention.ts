@@ -2,7 +2,6 @@ import { statusRank } from '../../kernel/backends.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { isSurelyOver } from '../../postgres/clock/expiry.ts';
 import {
-  rangesFrom,
   removeAll,
   removeOld,
   type RetentionPass,
@@ -10,7 +9,6 @@ import {
 } from '../../postgres/retention-pass.ts';
 import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
 import { dropLapsedTickets } from './line.ts';
-import { dropOldRequests, readRequestPages } from './requests.ts';
 
 /** How long after its end a row is kept, in hours: replays and late answers find it until then. */
 const KEPT_HOURS = 24;
@@ -135,16 +133,14 @@ const WAITS_KEPT_HOURS = 25;
 export const CALLBACK_KEPT_MS = 24 * 60 * 60 * 1_000;
 
 /**
- * Removes lease data that nobody needs any more: records of idempotency keys and callbacks that nobody
- * claimed after a day, tickets of waiters that died, and events after the retention time. Rows of free
- * resources have a job of their own, see `free-rows.ts`.
+ * Removes lease data that nobody needs any more: callbacks that nobody claimed after a day, tickets of waiters that
+ * died, and events after the retention time. What has no index on its age has jobs of its own, see `free-rows.ts`.
  */
 export async function removeOldLeaseRows(
   sql: Sql<'general'>,
   retentionDays: number,
   pass: RetentionPass,
 ): Promise<void> {
-  await removeOldRequests(sql, pass);
   // Index: `lease_event_at_idx`.
   await removeOld(sql, pass, 'events', {
     old: fragment`
@@ -177,41 +173,4 @@ export async function removeOldLeaseRows(
       )`,
   });
   await removeAll(pass, 'tickets', () => dropLapsedTickets(sql, ROWS_PER_STATEMENT_MAX));
-}
-
-/** A table of more pages than this is looked through in several passes: of 32 MB, with 250,000 records. */
-const REQUEST_PAGES_PER_PASS_MAX = 4_096;
-const REQUEST_PAGES_PER_STATEMENT = 512;
-
-/**
- * Removes old records of idempotency keys from pages of their table, beginning at a random one. There is no index
- * on their age, and none could be had for less than a tenth of what a grant writes.
- */
-async function removeOldRequests(sql: Sql<'general'>, pass: RetentionPass): Promise<void> {
-  let ranges: { fromPage: number; toPage: number }[] | undefined;
-  await removeAll(pass, 'answers', async () => {
-    if (ranges === undefined) {
-      const { pages, anyPage } = await readRequestPages(sql);
-      ranges = rangesFrom(anyPage, pages, REQUEST_PAGES_PER_PASS_MAX).flatMap(inParts);
-    }
-    for (;;) {
-      const [range] = ranges;
-      if (range === undefined || pass.signal?.aborted === true) return 0;
-      const limit = ROWS_PER_STATEMENT_MAX;
-      const dropped = await dropOldRequests(sql, { ...range, limit });
-      if (dropped >= limit) return dropped;
-      ranges.shift();
-    }
-  });
-}
-
-function inParts(range: { fromPage: number; toPage: number }): (typeof range)[] {
-  const parts: (typeof range)[] = [];
-  for (let { fromPage } = range; fromPage < range.toPage; fromPage += REQUEST_PAGES_PER_STATEMENT) {
-    parts.push({
-      fromPage,
-      toPage: Math.min(fromPage + REQUEST_PAGES_PER_STATEMENT, range.toPage),
-    });
-  }
-  return parts;
 }
