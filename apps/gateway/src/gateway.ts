@@ -38,7 +38,7 @@ import {
 } from './passing.ts';
 import { redirect, redirectFor } from './redirects.ts';
 import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
-import { Routes, wantedBy, type ActiveRoute, type Wanted } from './routes.ts';
+import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import { StrangerBounds } from './stranger-bounds.ts';
 import {
   assertPlainHead,
@@ -371,9 +371,9 @@ class GatewayService implements Gateway {
   }
 
   async #passTo(arrived: Arrived, target: KeyTarget, admitted: Admitted): Promise<void> {
-    const wanted = wantedBy(admitted.token);
+    const { wanted } = admitted.token;
     for (let tries = 1; ; tries += 1) {
-      const active = await this.#route(arrived, wanted);
+      const active = this.#routes.current(wanted) ?? (await this.#heldRoute(arrived, wanted));
       try {
         // Each try to pass a request leaves listeners on it.
         if (tries > 1) await this.#passer.reach(active);
@@ -406,10 +406,9 @@ class GatewayService implements Gateway {
     });
   }
 
-  async #route(arrived: Arrived, wanted: Wanted): Promise<ActiveRoute> {
+  /** The route of a key, when it is known. Until then the request is held. */
+  async #heldRoute(arrived: Arrived, wanted: Wanted): Promise<ActiveRoute> {
     const { request, to, beganAtMs } = arrived;
-    const current = this.#routes.current(wanted);
-    if (current !== undefined) return current;
     const gone = new AbortController();
     const onClose = (): void => gone.abort(new ClientGone());
     to.once('close', onClose);

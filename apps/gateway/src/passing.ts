@@ -223,7 +223,8 @@ class Body extends Readable {
   }
 
   override pipe<Destination extends NodeJS.WritableStream>(destination: Destination): Destination {
-    pump(this.#request, destination, (piece) => this.#isWanted && this.#onPiece(piece));
+    const onPiece: OnPiece = (piece) => this.#isWanted && this.#onPiece(piece);
+    pump(this.#request, destination, onPiece, lengthOf(this.#request));
     return destination;
   }
 
@@ -260,7 +261,7 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
       response.shouldKeepAlive && request.httpVersion !== '1.0' ? 'keep-alive' : 'close';
     response.writeHead(answer.statusCode ?? 0, answer.statusMessage, headers);
     observer.firstByte(passing);
-    pump(answer, response, judge(passing, 'out', observer));
+    pump(answer, response, judge(passing, 'out', observer), lengthOf(answer));
   });
   return async (passing) => {
     const { request, to, active } = passing.parts;
@@ -282,6 +283,12 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
       request[PASSING] = undefined;
     }
   };
+}
+
+/** How many bytes a body will have; undefined if its head does not tell. */
+function lengthOf({ headers }: IncomingMessage): number | undefined {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return length === undefined || encoding !== undefined ? undefined : Number(length);
 }
 
 /** What Node sends in a status line. */

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Readable, Writable } from 'node:stream';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { pump, TURN_BYTES } from './pump.ts';
 
 const PIECE_BYTES = 65_536;
@@ -60,4 +60,14 @@ test('a piece that may not be passed is not', async () => {
   pump(bodyOf(4), sink, () => (left -= 1) >= 0);
   await once(sink, 'finish');
   expect(passed).toEqual([PIECE_BYTES, PIECE_BYTES]);
+});
+
+test('the last piece of a body whose length is known is written together with the end', async () => {
+  const sink = takeAll(() => undefined);
+  const end = vi.spyOn(sink, 'end');
+  const write = vi.spyOn(sink, 'write');
+  pump(bodyOf(2), sink, () => true, 2 * PIECE_BYTES);
+  await once(sink, 'finish');
+  expect(write).toHaveBeenCalledOnce();
+  expect(end.mock.calls.map(([piece]) => Buffer.isBuffer(piece))).toEqual([true]);
 });

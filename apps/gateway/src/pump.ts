@@ -13,11 +13,27 @@ const TURN_SOURCES_MAX = 8;
 /** Whether a piece may be passed. Where not, the other side is destroyed already. */
 export type OnPiece = (piece: Buffer) => boolean;
 
-/** Passes on what is read, as it may be, and reads no more than the other side takes. */
-export function pump(source: Readable, to: NodeJS.WritableStream, onPiece: OnPiece): void {
+/**
+ * Passes on what is read, as it may be, and reads no more than the other side takes. @param length in bytes, where it is
+ * known.
+ */
+export function pump(
+  source: Readable,
+  to: NodeJS.WritableStream,
+  onPiece: OnPiece,
+  length = Infinity,
+): void {
   const goOn = (): void => void source.resume();
+  let left = length;
   source.on('data', (piece: Buffer) => {
     if (!onPiece(piece)) return;
+    left -= piece.length;
+    if (left === 0) {
+      // An end that follows later may cost another call of the system.
+      turn.count(piece.length);
+      to.end(piece);
+      return;
+    }
     const isTaken = to.write(piece);
     const isOver = turn.count(piece.length);
     if (isTaken && !isOver) return;
@@ -25,7 +41,9 @@ export function pump(source: Readable, to: NodeJS.WritableStream, onPiece: OnPie
     if (isTaken) turn.go(goOn);
     else to.once('drain', () => turn.go(goOn));
   });
-  source.once('end', () => to.end());
+  source.once('end', () => {
+    if (left !== 0) to.end();
+  });
   source.resume();
 }
 

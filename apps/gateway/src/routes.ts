@@ -28,12 +28,14 @@ export interface Wanted {
   readonly grant?: string | undefined;
   /** What may be started. */
   readonly start?: string | undefined;
+  /** {@link keyOf} it, where many requests want the same. */
+  readonly id?: string | undefined;
 }
 
 /** What the requests of a token are for. */
-export function wantedBy({ claims }: { readonly claims: GatewayTokenClaims }): Wanted {
+export function wantedBy(claims: GatewayTokenClaims): Wanted {
   const { ns: namespace, key: name, tag, grant, start } = claims;
-  return { namespace, name, tag, grant, start };
+  return { namespace, name, tag, grant, start, id: keyOf({ namespace, name, tag }) };
 }
 
 /** A request or a WebSocket that uses a route. */
@@ -539,8 +541,8 @@ export class Routes {
   }
 }
 
-function keyOf({ namespace, name, tag }: Wanted): string {
-  return [namespace, name, tag].join('\0');
+function keyOf({ namespace, name, tag, id }: Wanted): string {
+  return id ?? [namespace, name, tag].join('\0');
 }
 
 function isFor(active: ActiveRoute, { grant }: Wanted): boolean {

@@ -17,6 +17,7 @@ import {
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { toldOfToken } from './headers.ts';
 import { Refusal, type RefusalCode } from './refusal.ts';
+import { wantedBy, type Wanted } from './routes.ts';
 
 /** Verified tokens that are kept: a browser sends one with each request of a page. */
 const VERIFIED_MAX = 10_000;
@@ -33,6 +34,7 @@ export class VerifiedToken {
   readonly told: IncomingHttpHeaders;
   /** The path under which browsers reach its key. */
   readonly keyPrefix: string;
+  readonly wanted: Wanted;
   /** When it is over, by the clock of the database. */
   readonly endsAtMs: number;
   /** The revision in which it was looked for among the revocations. */
@@ -45,6 +47,7 @@ export class VerifiedToken {
     this.claims = claims;
     this.told = toldOfToken(claims);
     this.keyPrefix = keyPrefix({ namespace: claims.ns, name: claims.key });
+    this.wanted = wantedBy(claims);
     this.endsAtMs = millisecondsOf(claims.exp);
   }
 }
