@@ -35,7 +35,8 @@ const SOCKET_ROOMS = 10;
 const OPENING_COUNT = 100;
 const SOCKETS_MB_MAX = 400;
 const SOCKETS_CORES_MAX = 0.05;
-const SETTLE_MS = 5_000;
+/** Until a process has given back the memory of their opening, which is looked for every three seconds. */
+const SETTLE_MS = 10_000;
 const REST_MS = 20_000;
 
 const WARM_MS_MAX = 50;
