@@ -249,6 +249,25 @@ describe('every pod', () => {
   );
 
   test.each(WORKLOADS.map((one) => [processOf(one), one] as const))(
+    'of %s calls only what a policy of its namespace names',
+    (_process, one) => {
+      const { namespace } = kustomizationOf(one.folder);
+      const policies = MANIFESTS.filter(
+        ({ kind, folder, spec }) =>
+          kind === 'NetworkPolicy' &&
+          kustomizationOf(folder).namespace === namespace &&
+          (spec?.['policyTypes'] as string[]).includes('Egress'),
+      );
+      const selected = policies.filter((policy) =>
+        matches(selectionOf(policy)?.labels ?? {}, one.labels),
+      );
+
+      // Without one that selects it, a pod may call everything.
+      expect(selected.length).toBeGreaterThan(0);
+    },
+  );
+
+  test.each(WORKLOADS.map((one) => [processOf(one), one] as const))(
     'of %s sets only variables that its configuration reads',
     (process, one) => {
       const own = one.container.env.map(({ name }) => name);

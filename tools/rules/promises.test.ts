@@ -69,6 +69,8 @@ test.each([
 test.each([
   ['a test that does not exist', { 'clock-watch.test.ts': ['It is blue.'] }, 'has no test "It is'],
   ['a file that does not exist', { 'gone.pg.test.ts': ['It is blue.'] }, 'no file gone.pg.test.ts'],
+  ['a promise without a single test', {}, 'slews: names no test'],
+  ['a file without a single test', { 'clock-watch.test.ts': [] }, 'clock-watch.test.ts: names no'],
 ])('%s is found', (_case, slews, problem) => {
   const changed = { ...tests, slews };
 

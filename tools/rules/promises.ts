@@ -40,7 +40,7 @@ export function unmarkedThreats(document: string): string[] {
     .map(({ text }) => text);
 }
 
-/** Marks without tests, tests without a mark, and tests that do not exist. */
+/** Marks without a single test, tests without a mark, and tests that do not exist. */
 export function markProblems(
   documents: readonly string[],
   tests: PromiseTests,
@@ -76,9 +76,12 @@ function titlesOf(pattern: RegExp, text: string): string[] {
   return [...text.matchAll(pattern)].map(({ groups }) => groups?.['title'] ?? '');
 }
 
-/** The tests that do not exist among those of a mark. */
+/** The problems of what a mark names: no test at all, or tests that do not exist. */
 function citedProblems(byFile: PromiseTests[string], titles: TestTitles): string[] {
-  return Object.entries(byFile).flatMap(([file, cited]) => {
+  const files = Object.entries(byFile);
+  if (files.length === 0) return ['names no test'];
+  return files.flatMap(([file, cited]) => {
+    if (cited.length === 0) return [`${file}: names no test`];
     const paths = [...titles.keys()].filter((path) => `/${path}`.endsWith(`/${file}`));
     const known = titles.get(paths[0] ?? '');
     if (known === undefined) return [`there is no file ${file}`];

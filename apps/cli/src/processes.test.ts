@@ -1,8 +1,8 @@
 import { chmod, mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir, userInfo } from 'node:os';
+import { homedir, tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { findCommand, ownUserName } from './processes.ts';
+import { findCommand, ownHome, ownUserName } from './processes.ts';
 
 let folder: string;
 
@@ -57,13 +57,19 @@ describe('findCommand', () => {
   });
 });
 
-test('a user that the machine has no name for is named by its number', () => {
-  const read = (): never => {
-    throw new Error(
-      'A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)',
-    );
-  };
+/** What a container tells that runs as a user that it has no name for. */
+const read = (): never => {
+  throw new Error(
+    'A system error occurred: uv_os_get_passwd returned ENOENT (no such file or directory)',
+  );
+};
 
+test('a user that the machine has no name for is named by its number', () => {
   expect(ownUserName(read)).toBe(`uid ${String(process.getuid?.())}`);
   expect(ownUserName()).toBe(userInfo().username);
+});
+
+test('a user that the machine knows no home of has none', () => {
+  expect(ownHome(read)).toEqual({});
+  expect(ownHome()).toEqual({ HOME: homedir() });
 });

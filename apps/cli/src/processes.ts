@@ -11,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { hostname, userInfo } from 'node:os';
+import { homedir, hostname, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
 
 /**
@@ -263,5 +263,14 @@ export function ownUserName(read: () => { readonly username: string } = userInfo
     return read().username;
   } catch {
     return `uid ${String(process.getuid?.() ?? 'unknown')}`;
+  }
+}
+
+/** HOME of the user that runs this process. Nothing, where neither the environment nor the machine knows a home of theirs. */
+export function ownHome(read: () => string = homedir): { readonly HOME?: string } {
+  try {
+    return { HOME: read() };
+  } catch {
+    return {};
   }
 }

@@ -64,7 +64,7 @@ import {
 import type { ControllerConfig } from './config.ts';
 import { examineDatabase, openControllerStore, type ControllerDeps } from './database.ts';
 import { openFairUse, type FairUseParts } from './fair-use/fair-use.ts';
-import { createHttpServer } from './http/http-server.ts';
+import { createHttpServer, type SendingTimes } from './http/http-server.ts';
 import { createOpenConnections } from './http/sockets/open-connections.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
 import { openDatacenters, type OpenDatacenters } from './peers/open-datacenters.ts';
@@ -255,6 +255,7 @@ interface Serving {
   readonly config: Config;
   readonly fairUse: FairUseParts;
   readonly log: Logger;
+  readonly sendingTimes: SendingTimes | undefined;
 }
 
 /** The place before all events, for a reader that may see none. */
@@ -375,9 +376,9 @@ const WRONG_SECRET =
 /** Starts a controller on a database whose migrations have been applied. */
 export async function startController(
   config: Config & { readonly databaseUrl: string },
-  deps: ControllerDeps,
+  deps: ControllerDeps & { readonly sendingTimes?: SendingTimes | undefined },
 ): Promise<Controller> {
-  const { log } = deps;
+  const { log, sendingTimes } = deps;
   const metrics = createMetrics();
   const stats = createStatsCounter();
   const store = openControllerStore(config, deps, {
@@ -390,7 +391,8 @@ export async function startController(
     signIn = await createSignIn(store, { ...config.signIn, home: config.home }, log);
     const datacenters = await openDatacenters(config, { store, metrics: metrics.registry, log });
     const fairUse = openFairUse({ store, log, config: config.fairUse, metrics: metrics.registry });
-    return await serve({ store, metrics, stats, signIn, datacenters, config, fairUse, log });
+    const opened = { store, metrics, stats, signIn, datacenters, fairUse };
+    return await serve({ ...opened, config, log, sendingTimes });
   } catch (error) {
     signIn?.authority.close();
     await store.close();
@@ -447,7 +449,7 @@ async function serve(serving: Serving): Promise<Controller> {
 }
 
 async function makeServer(
-  { store, metrics, signIn, datacenters, config, fairUse, log }: Serving,
+  { store, metrics, signIn, datacenters, config, fairUse, log, sendingTimes }: Serving,
   { services, tokens, connections, isPressed }: Parts,
   checkReady: () => Promise<void>,
 ): ReturnType<typeof createHttpServer> {
@@ -460,6 +462,7 @@ async function makeServer(
     metrics: metrics.registry,
     ...fairUse,
     anonymousConnectionsMax: config.fairUse.anonymous.connections,
+    sendingTimes,
     clock: store.clock,
     checkReady,
     store,

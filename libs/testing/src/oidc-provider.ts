@@ -1,4 +1,5 @@
 /** A small real identity provider. In an entry of its own: few tests need what it loads. */
+import { generateKeyPairSync, sign, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -11,11 +12,21 @@ export interface OidcPerson {
   readonly groups?: readonly string[];
 }
 
+/** What is wrong with an id_token. */
+export interface Forgery {
+  /** In place of the provider's own. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** Whose signature it has; the provider's, unless it is said. */
+  readonly signedBy?: 'another' | 'nobody';
+}
+
 /** An identity provider that answers. Any password is right. */
 export interface OidcProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
+  /** Makes something wrong with each id_token from now on. */
+  forge(forgery: Forgery): void;
   close(): Promise<void>;
 }
 
@@ -29,7 +40,9 @@ export async function startOidcProvider(options: {
   await once(server, 'listening');
   const issuer = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
   const [clientId, clientSecret] = ['leasehold', 'a secret of the client'];
+  const key = newKey();
   const provider = new Provider(issuer, {
+    jwks: { keys: [{ ...key.export({ format: 'jwk' }), use: 'sig' }] },
     clients: [
       {
         client_id: clientId,
@@ -57,16 +70,46 @@ export async function startOidcProvider(options: {
       };
     },
   });
+  let forgery: Forgery = {};
+  provider.use(async (ctx, next) => {
+    await next();
+    const body = ctx.body as { id_token?: string } | undefined;
+    if (body?.id_token !== undefined) body.id_token = forged(body.id_token, forgery, key);
+  });
   const answer = provider.callback();
   server.on('request', (request, response) => void answer(request, response));
   return {
     issuer,
     clientId,
     clientSecret,
+    forge: (next) => {
+      forgery = next;
+    },
     async close() {
       server.closeAllConnections();
       server.close();
       await once(server, 'close');
     },
   };
+}
+
+function newKey(): KeyObject {
+  return generateKeyPairSync('rsa', { modulusLength: 2_048 }).privateKey;
+}
+
+/** The same token with other claims, or the signature of somebody else. */
+function forged(idToken: string, { claims, signedBy }: Forgery, key: KeyObject): string {
+  const [header, payload] = idToken
+    .split('.', 2)
+    .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as object);
+  const unsigned = signedBy === 'nobody' ? { alg: 'none' } : {};
+  const content = [
+    { ...header, ...unsigned },
+    { ...payload, ...claims },
+  ]
+    .map((part) => Buffer.from(JSON.stringify(part)).toString('base64url'))
+    .join('.');
+  if (signedBy === 'nobody') return `${content}.`;
+  const signer = signedBy === 'another' ? newKey() : key;
+  return `${content}.${sign('sha256', Buffer.from(content), signer).toString('base64url')}`;
 }

@@ -4,9 +4,8 @@
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, statSync } from 'node:fs';
-import { homedir } from 'node:os';
 import path from 'node:path';
-import { findCommand } from '../processes.ts';
+import { findCommand, ownHome } from '../processes.ts';
 
 /** The fields of a program in a drone's file that name files of this machine; others are left alone. */
 export interface LocalProgram {
@@ -120,7 +119,7 @@ function interpreterOf(
   if (question === undefined || /^\/(?:usr|bin|sbin|opt|nix)\//u.test(command)) return undefined;
   const { status, stdout } = spawnSync(command, question, {
     cwd,
-    env: { HOME: homedir(), ...env },
+    env: { ...ownHome(), ...env },
     encoding: 'utf8',
     timeout: ANSWER_MS_MAX,
     stdio: ['ignore', 'pipe', 'ignore'],

@@ -1,4 +1,6 @@
 import { request } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { call, type WireAnswer } from '../testing/wire.ts';
@@ -31,6 +33,20 @@ describe('the body of a call', () => {
     const answer = await call(on, '/trpc/bulk.start', { body: `[${LARGE}`, secret });
 
     expect(answer.body.error?.data.leaseholdCode).toBe('auth.forbidden');
+  });
+
+  test('of a caller without a token is refused before it comes, and its connection is closed', async () => {
+    const { hostname, port } = new URL(on.url);
+    const socket = connect(Number(port), hostname);
+    socket.write(
+      'POST /trpc/leases.acquire HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n',
+    );
+
+    // All that comes until the end of the connection.
+    const answer = await text(socket);
+
+    expect(answer).toMatch(/^HTTP\/1\.1 401 .*^connection: close\r$/imsu);
+    expect(answer).toContain('auth.required');
   });
 
   test('with as much as its own procedure may have is read', async () => {

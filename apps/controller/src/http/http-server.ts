@@ -60,23 +60,38 @@ declare module 'fastify' {
 const PARAM_LENGTH_MAX = 16_384;
 /** Of what is no call. */
 const BODY_BYTES_MAX = 16 * 1_024;
-/** For receiving a request, in milliseconds: its answer may take longer. */
-const SOCKET_TIMES = {
+/** How long a caller may take to send what it has begun, in milliseconds: an answer may take longer. */
+export interface SendingTimes {
+  /** Of a request, as it comes. */
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  /** How often connections are looked at that exceed these times. */
+  readonly connectionsCheckingInterval: number;
+  /** From a WebSocket's opening to its token. */
+  readonly tokenMsMax: number;
+}
+
+const SENDING_TIMES: SendingTimes = {
   headersTimeout: 10_000,
   requestTimeout: 30_000,
-  /** Between requests: longer than the proxies in front keep a connection. */
-  keepAliveTimeout: 72_000,
-  /** How often connections are looked at that exceed these times. */
   connectionsCheckingInterval: 1_000,
+  tokenMsMax: 5_000,
 };
+/** Between requests: longer than the proxies in front keep a connection. */
+const KEEP_ALIVE_MS = 72_000;
 
 /** The HTTP server of a controller, not yet listening. */
 export async function createHttpServer({
   anonymousConnectionsMax,
+  sendingTimes: { tokenMsMax, ...requestTimes } = SENDING_TIMES,
   ...deps
-}: Omit<SocketRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps, 'guard' | 'failures'> & {
+}: Omit<
+  SocketRoutesDeps & HealthRoutesDeps & SignInDeps & ExportDeps,
+  'guard' | 'failures' | 'tokenMsMax'
+> & {
   /** Connections, and requests through proxies, that an address may have while their callers are not known yet. */
   readonly anonymousConnectionsMax: number;
+  readonly sendingTimes?: SendingTimes | undefined;
 }): Promise<FastifyInstance> {
   const gate = createRequestGate({
     nowMs: deps.nowMs,
@@ -88,7 +103,10 @@ export async function createHttpServer({
   });
   const server = fastify({
     serverFactory: (handler) => {
-      const made = createServer(SOCKET_TIMES, gate.through(handler));
+      const made = createServer(
+        { ...requestTimes, keepAliveTimeout: KEEP_ALIVE_MS },
+        gate.through(handler),
+      );
       gate.watch(made);
       return made;
     },
@@ -104,7 +122,7 @@ export async function createHttpServer({
     perAddressMax: anonymousConnectionsMax,
     sources: deps.sources,
   });
-  const parts = { ...deps, failures, guard };
+  const parts = { ...deps, tokenMsMax, failures, guard };
   nameRequests(server);
   forbidStorage(server);
   refuseWhileClosing(server);

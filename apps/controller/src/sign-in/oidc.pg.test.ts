@@ -1,3 +1,4 @@
+import type { Forgery } from '@leasehold/testing/oidc';
 import { describe, expect, test } from 'vitest';
 import {
   createTestBrowser,
@@ -49,6 +50,17 @@ async function aStage(): Promise<Stage> {
 }
 
 const KEYS_PAGE = '/keys?phase=held';
+
+/** Each with one thing that is wrong. */
+const FORGERIES: readonly Forgery[] = [
+  { claims: { nonce: 'of another sign-in' } },
+  { claims: { nonce: undefined } },
+  { claims: { iss: 'https://other.example.com' } },
+  { claims: { aud: 'another' } },
+  { claims: { exp: 1 } },
+  { signedBy: 'another' },
+  { signedBy: 'nobody' },
+];
 
 const signIn = (stage: Stage, browser: TestBrowser, login: string): Promise<BrowserAnswer> =>
   signInThrough(stage.provider, browser, login, KEYS_PAGE);
@@ -203,6 +215,27 @@ describe('sign-in with an identity provider', () => {
       expect(answer).toMatchObject({ status: 302, location: '/sign-in?error=state_mismatch' });
     }
     expect(await other.query('session.get')).toBe('auth.required');
+  });
+
+  test('lets nobody in with an id_token that is not of the provider, or for another sign-in or client', async () => {
+    const stage = await aStage();
+    await stage.invite('bob@example.com');
+    const enter = async (forgery: Forgery): Promise<unknown[]> => {
+      const browser = createTestBrowser(stage.on);
+      stage.provider.forge(forgery);
+      const { location } = await signIn(stage, browser, 'bob');
+      return [location, await browser.query('session.get')];
+    };
+
+    for (const forgery of FORGERIES) {
+      expect(await enter(forgery), JSON.stringify(forgery)).toEqual([
+        '/sign-in?error=oidc_failed',
+        'auth.required',
+      ]);
+    }
+
+    // What is right about them all is enough for an own one.
+    expect(await enter({})).toMatchObject([KEYS_PAGE, { person: { email: 'bob@example.com' } }]);
   });
 
   test('sends nobody to another site afterwards', async () => {

@@ -17,6 +17,7 @@ import { createBootClock, createLogger, systemIds, type Logger } from '@leasehol
 import { createTestDatabase, type TestDatabase } from '@leasehold/testing';
 import { afterAll, onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
+import type { SendingTimes } from '../http/http-server.ts';
 import type { DatacentersConfig } from '../peers/peers-config.ts';
 import { SIGN_IN_DEFAULTS, type SignInConfig } from '../sign-in/sign-in-config.ts';
 import type { WebhookConfig } from '../webhook.ts';
@@ -46,6 +47,7 @@ interface TestControllerOptions {
   readonly isReadingAudited?: boolean;
   readonly webhook?: WebhookConfig;
   readonly gateway?: GatewayAddresses;
+  readonly sendingTimes?: SendingTimes;
 }
 
 /** Not the default, so that it shows where the configured time counts. */
@@ -108,6 +110,7 @@ export async function openTestController(
       clock: createBootClock(),
       ids: options.ids ?? systemIds(),
       log: options.log ?? createLogger({ name: 'controller', level: 'silent' }),
+      sendingTimes: options.sendingTimes,
     },
   );
   ending.unshift(() => controller.close());

@@ -1,10 +1,10 @@
 import { expect, onTestFinished } from 'vitest';
-import { startOidcProvider, type OidcPerson } from '@leasehold/testing/oidc';
+import { startOidcProvider, type OidcPerson, type OidcProvider } from '@leasehold/testing/oidc';
 import { ORIGIN, type BrowserAnswer, type TestBrowser } from './test-browser.ts';
 import type { OidcConfig } from '../sign-in/sign-in-config.ts';
 
 /** A working identity provider, and a browser's way through it. */
-export interface TestOidcProvider {
+export interface TestOidcProvider extends Pick<OidcProvider, 'forge'> {
   readonly config: OidcConfig;
   /**
    * Does what a person does there, from the address that the console was given to the one that the
@@ -23,6 +23,7 @@ export async function startTestOidcProvider(options: {
   const { issuer, clientId, clientSecret } = provider;
   return {
     config: { issuer, clientId, clientSecret, name: 'Test provider' },
+    forge: (forgery) => provider.forge(forgery),
     signIn: (url, login) => walk(new URL(url), { issuer, login }),
   };
 }

@@ -46,6 +46,8 @@ export interface SocketRoutesDeps extends ContextDeps, FollowedConnections {
   readonly clock: Clock;
   readonly pacer: StreamPacer;
   readonly guard: ConnectionGuard;
+  /** Time for the connection parameters to arrive. */
+  readonly tokenMsMax: number;
   /** A monotonic reading in milliseconds that is cheap enough for each call. */
   readonly nowMs: () => number;
   /** Whether so many grants wait that another one would only wait longer. */
@@ -237,8 +239,6 @@ export async function acceptSockets(
 // What a WebSocket may do before it is known who has opened it: send one small message with a token, soon. Anything
 // else ends the connection.
 
-/** Time for the connection parameters to arrive. */
-const TOKEN_MS_MAX = 5_000;
 const TOKEN_MESSAGE_BYTES_MAX = 4 * 1_024;
 /**
  * What else may have arrived by then: clients send calls right behind their token. One
@@ -253,7 +253,7 @@ export type Opened =
 
 /** Waits until it is known who has opened a WebSocket. */
 export function admit(
-  deps: ContextDeps & { readonly guard: ConnectionGuard },
+  deps: Pick<SocketRoutesDeps, keyof ContextDeps | 'guard' | 'tokenMsMax'>,
   socket: WebSocket,
   request: IncomingMessage,
 ): Promise<Opened> {
@@ -297,7 +297,7 @@ export function admit(
     };
     const timer = setTimeout(() => {
       if (!isTokenSent) refuse(new LeaseError('auth.required', 'No token was sent.'));
-    }, TOKEN_MS_MAX);
+    }, deps.tokenMsMax);
     timer.unref();
     socket.on('message', receive).once('close', closed);
   });

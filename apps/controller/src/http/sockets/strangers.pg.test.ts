@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { FAIR_USE_CONFIG_DEFAULTS } from '@leasehold/keys-core';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { WebSocket } from 'ws';
+import type { SendingTimes } from '../http-server.ts';
 import { createTestBrowser } from '../../testing/test-browser.ts';
 import { openSocket } from '../../testing/raw-socket.ts';
 import { startTestController, type TestController } from '../../testing/test-controller.ts';
@@ -9,8 +11,9 @@ import { startTestController, type TestController } from '../../testing/test-con
 const MAX = 5;
 const SECRET = 'a console of these controllers: 0';
 
-async function startSmall(): Promise<TestController> {
+async function startSmall(sendingTimes?: SendingTimes): Promise<TestController> {
   return startTestController({
+    ...(sendingTimes === undefined ? {} : { sendingTimes }),
     signIn: { consoleSecret: SECRET },
     fairUse: {
       ...FAIR_USE_CONFIG_DEFAULTS,
@@ -34,9 +37,10 @@ async function hold(on: TestController, text: string): Promise<Socket> {
 const viaConsole = (address: string): string =>
   `leasehold-console-secret: ${SECRET}\r\nleasehold-caller: ${address}\r\n`;
 
+const WHOLE = 'GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n';
 /** Of a body that never comes. */
-const half = (headers: string): string =>
-  `POST /api/auth/sign-in/email HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}` +
+const half = (headers: string, path = '/api/auth/sign-in/email'): string =>
+  `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}` +
   `content-length: 100\r\n\r\n{`;
 
 test.each([
@@ -65,3 +69,47 @@ test.each([
     await expect.poll(() => strangers.filter((one) => !one.closed).length).toBeLessThanOrEqual(MAX);
   },
 );
+
+describe('a stranger who never sends the rest', () => {
+  const times: SendingTimes = {
+    headersTimeout: 1_000,
+    requestTimeout: 1_000,
+    connectionsCheckingInterval: 10,
+    tokenMsMax: 1_000,
+  };
+  /** Of all connections that it may have at once. */
+  const allClosed = async (on: TestController, text: string): Promise<void> => {
+    const held = await Promise.all(Array.from({ length: MAX }, () => hold(on, text)));
+    for (const one of held) if (!one.closed) await once(one, 'close');
+  };
+
+  test.each([
+    ['any byte', ''],
+    ['the rest of a header', 'GET / HTTP/1.1\r\nhost'],
+    // The body of a sign-in has a time of its own.
+    ['the rest of a body', half('', '/nothing')],
+    ['the rest of a body through the console', half(viaConsole('127.0.0.1'), '/nothing')],
+  ])('is cut off without %s, and its places are free', async (_what, text) => {
+    const on = await startSmall(times);
+
+    await allClosed(on, text);
+
+    const newcomers = Array.from({ length: MAX }, () => hold(on, WHOLE));
+    expect((await Promise.all(newcomers)).filter(({ closed }) => closed)).toEqual([]);
+  });
+
+  test('is cut off without a token for its WebSocket, and its places are free', async () => {
+    const on = await startSmall(times);
+    const { secret } = await on.token('viewer');
+    const sockets = Array.from(
+      { length: MAX },
+      () => new WebSocket(`${on.url.replace('http', 'ws')}/trpc?connectionParams=1`),
+    );
+
+    const closed = await Promise.all(sockets.map((socket) => once(socket, 'close')));
+
+    expect(new Set(closed.map(([code]) => code as number))).toEqual(new Set([4_401]));
+    const newcomer = await openSocket(on, secret);
+    expect(await newcomer.ask(1, 'query', 'leases.list', {})).toMatchObject({ id: 1, result: {} });
+  });
+});
