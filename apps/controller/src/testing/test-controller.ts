@@ -82,6 +82,9 @@ export async function openTestController(
   const databaseUrl = options.databaseUrl ?? (await ownDatabase(ending, options.copyOf));
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
   ending.unshift(() => rm(home, { recursive: true, maxRetries: 10 }));
+  const close = async (): Promise<void> => {
+    for (const end of ending) await end();
+  };
   const controller = await startController(
     {
       firstToken: null,
@@ -109,7 +112,10 @@ export async function openTestController(
       ids: options.ids ?? systemIds(),
       log: options.log ?? createLogger({ name: 'controller', level: 'silent' }),
     },
-  );
+  ).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   ending.unshift(() => controller.close());
 
   const token: TestController['token'] = async (role, limits = {}) => {
@@ -138,9 +144,7 @@ export async function openTestController(
       onTestFinished(() => client.close());
       return client.api;
     },
-    close: async () => {
-      for (const end of ending) await end();
-    },
+    close,
   };
 }
 
