@@ -1,26 +1,49 @@
+/**
+ * The short form of `npm run attack`. `npm run test:all` carries out every attack, in `*.nightly.test.ts`, under one
+ * preset and without a look at times; only `npm run attack` has both presets.
+ */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Attack } from './attack.ts';
 import { ATTACKS } from './attacks.ts';
-import { carryOut } from './carry-out.ts';
+import { carryOut, type Result } from './carry-out.ts';
+import type { Latencies } from './healthy.ts';
 import { AttackStage } from './stage.ts';
 
-/** Each has ended a backend or a lease of somebody else before. */
-const WORST: readonly string[] = ['pipelined-requests', 'frames-in-parts', 'large-messages'];
+/** Each has ended a backend or a lease of somebody else before, or is by a backend against others. */
+const WORST: readonly string[] = [
+  'squatting-backend',
+  'pipelined-requests',
+  'frames-in-parts',
+  'large-messages',
+];
 const ATTACK_MS = 1_500;
+const IDLE_MS = 1_000;
+const TRIES_MAX = 3;
 
 let stage: AttackStage;
+let idle: Latencies;
 
 beforeAll(async () => {
   stage = await AttackStage.open(inject('clusterUrl'));
+  idle = await stage.healthy.measure(IDLE_MS);
 });
 
 afterAll(async () => {
   await stage[Symbol.asyncDispose]();
 });
 
+/** Again if healthy callers were only slow: tests beside it slow them once, an attack each time. */
+async function carriedOut(attack: Attack): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    const result = await carryOut(attack, stage, { idle, attackMs: ATTACK_MS });
+    if (!result.isOnlySlow || tries === TRIES_MAX) return result;
+  }
+}
+
 test.each(ATTACKS.filter(({ name }) => WORST.includes(name)))(
-  '$name: nobody loses a lease or a backend, and nobody else is refused ($what)',
+  '$name: nobody loses a lease or a backend, and nobody else is refused or much slower ($what)',
   async (attack) => {
-    const { yield: seen, broken } = await carryOut(attack, stage, { attackMs: ATTACK_MS });
+    const { yield: seen, broken } = await carriedOut(attack);
 
     expect(broken).toEqual([]);
     expect(seen.tried).toBeGreaterThan(0);

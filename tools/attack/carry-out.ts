@@ -24,6 +24,8 @@ export interface Result {
   readonly logBytes: number;
   /** The promises that were broken; empty when all were kept. */
   readonly broken: readonly string[];
+  /** Whether nothing was broken but the time that healthy callers may take, which a busy machine alone may exceed. */
+  readonly isOnlySlow: boolean;
 }
 
 export interface CarryOutOptions {
@@ -56,11 +58,13 @@ export async function carryOut(
   const latencies = seen.beside ?? ofCallers;
   const after = await settledMb(() => stage.memoryMb(), before);
   const log = stage.controller().log().slice(logged);
+  const measured = seen.beside === undefined ? [ofCallers] : [ofCallers, seen.beside];
+  const slow = measured.flatMap((one) => slowOf(one, idle));
   const broken = [
     ...seen.got.map((what) => `it got ${what}`),
     ...(await stage.healthy.losses()),
-    ...slow(ofCallers, idle),
-    ...(seen.beside === undefined ? [] : slow(seen.beside, idle)),
+    ...measured.flatMap(({ failed }) => failed.map((code) => `a healthy call failed: ${code}`)),
+    ...slow,
     ...(after - before > LEFT_MB_MAX ? [`${String(after - before)} MB stayed in memory`] : []),
     ...(log.length > LOG_BYTES_MAX ? [`${String(log.length)} bytes were logged`] : []),
     ...errorsIn(log),
@@ -72,15 +76,14 @@ export async function carryOut(
     memory: { before, peak, after },
     logBytes: log.length,
     broken,
+    isOnlySlow: slow.length > 0 && broken.length === slow.length,
   };
 }
 
-function slow({ p99, failed }: Latencies, idle: Latencies | undefined): string[] {
-  const problems = failed.map((code) => `a healthy call failed: ${code}`);
-  if (idle === undefined) return problems;
+function slowOf({ p99 }: Latencies, idle: Latencies | undefined): string[] {
+  if (idle === undefined) return [];
   const max = Math.max(P99_MS_MAX, P99_TIMES_IDLE_MAX * idle.p99);
-  if (p99 > max) problems.push(`healthy p99 ${p99.toFixed(0)} ms, more than ${max.toFixed(0)} ms`);
-  return problems;
+  return p99 > max ? [`healthy p99 ${p99.toFixed(0)} ms, more than ${max.toFixed(0)} ms`] : [];
 }
 
 /** No attacker may write at `error`: such a line wakes somebody. */

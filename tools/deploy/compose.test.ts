@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { Ajv2019 } from 'ajv/dist/2019.js';
@@ -72,6 +72,20 @@ test.each(OURS)('the service %s sets only variables that its configuration reads
   expect(unread([service], Object.keys(environment))).toEqual([]);
   expect(isReadOnly).toBe(true);
   expect(dropped).toEqual(['ALL']);
+});
+
+test('every service of every compose file has mem_limit and pids_limit', () => {
+  const limited = z.object({ mem_limit: z.string(), pids_limit: z.number().positive() });
+  const schema = z.object({ services: z.record(z.string(), limited) });
+  const files = readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    /compose[^/]*\.ya?ml$/u.test(name),
+  );
+
+  expect(files).toContain('compose/compose.yaml');
+  for (const name of files) {
+    const { error } = schema.safeParse(load(readFileSync(path.join(DEPLOY, name), 'utf8')));
+    expect(error?.issues, name).toBeUndefined();
+  }
 });
 
 test('every service has a configuration that it accepts', () => {

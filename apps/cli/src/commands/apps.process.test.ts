@@ -12,6 +12,7 @@ import {
 import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createTestDatabase } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { startCommand, type Ended } from '../testing/command-line.ts';
 
@@ -40,7 +41,7 @@ function environment(more: Record<string, string> = {}): Record<string, string> 
   return {
     LEASEHOLD_HOME: join(folder, 'home'),
     LEASEHOLD_URL: 'http://127.0.0.1:1',
-    LEASEHOLD_TOKEN: `lh_${'a'.repeat(30)}`,
+    LEASEHOLD_TOKEN: `lh_${'a'.repeat(43)}`,
     ...more,
   };
 }
@@ -82,12 +83,19 @@ describe('a program that cannot start ends with a code that is not zero, and the
     expect(ended.stdout).toMatch(/could not start/u);
   });
 
-  test('a console whose port is taken', async () => {
-    const ended = await startCommand(['console'], environment({ LEASEHOLD_CONSOLE_PORT: port }))
-      .ended;
+  test.each([
+    { of: 'a controller', words: ['controller'], variable: 'LEASEHOLD_PORT' },
+    { of: 'a console', words: ['console'], variable: 'LEASEHOLD_CONSOLE_PORT' },
+    { of: 'a gateway', words: ['gateway', 'run'], variable: 'LEASEHOLD_GATEWAY_LISTEN' },
+  ])('$of whose port is taken', async ({ words, variable }) => {
+    const taken = variable.endsWith('LISTEN') ? `127.0.0.1:${port}` : port;
+    const { url } = await createTestDatabase();
+    const env = environment({ DATABASE_URL: url, [variable]: taken });
+
+    const ended = await startCommand(words, env).ended;
 
     expect(ended.exitCode).toBe(1);
-    expect(ended.stderr).not.toBe('');
+    expect(ended.stderr).toContain(`127.0.0.1:${port} is in use: set ${variable} to another port.`);
   });
 });
 

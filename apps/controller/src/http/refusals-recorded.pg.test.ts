@@ -51,6 +51,14 @@ const acquireMany = (name: string, change: object = {}): Call => {
   const { localTimeMs, ...item } = acquire(name, change).input;
   return { path: 'leases.acquireMany', input: { localTimeMs, items: [item] } };
 };
+const acquireAll = (name: string, change: object = {}): Call => {
+  const { namespace, key, ...rest } = acquire(name, change).input;
+  const scopes = [
+    { namespace, key },
+    { namespace: ['idem'], key: `${name}-too` },
+  ];
+  return { path: 'leases.acquireAll', input: { ...rest, scopes } };
+};
 const tryAcquire = (name: string, change: object = {}): Call => ({
   path: 'environments.tryAcquire',
   input: {
@@ -111,38 +119,43 @@ const refusals: readonly (readonly [string, Refusal])[] = [
       other: connect,
     },
   ],
-  ...[acquire, acquireMany, tryAcquire].flatMap((ask): (readonly [string, Refusal])[] => {
-    const { path } = ask('');
-    return [
-      [
-        `${path} in a namespace that the token may not use`,
-        {
-          code: 'auth.forbidden',
-          limits: ONLY_IDEM,
-          refused: (name) =>
-            ask(name, path.startsWith('env') ? { environment: ['x', name] } : { namespace: ['x'] }),
-          other: ask,
-        },
-      ],
-      [
-        `${path} in a datacenter that does not exist`,
-        {
-          code: 'reservation.unknown_datacenter',
-          refused: (name) => ask(name, { datacenter: 'nowhere' }),
-          other: ask,
-        },
-      ],
-      [
-        `${path} of more leases than the token may hold`,
-        {
-          code: 'quota.exceeded',
-          limits: { limits: { heldLeases: 0 } },
-          refused: ask,
-          other: (name) => ask(`${name}-2`),
-        },
-      ],
-    ];
-  }),
+  ...[acquire, acquireMany, acquireAll, tryAcquire].flatMap(
+    (ask): (readonly [string, Refusal])[] => {
+      const { path } = ask('');
+      return [
+        [
+          `${path} in a namespace that the token may not use`,
+          {
+            code: 'auth.forbidden',
+            limits: ONLY_IDEM,
+            refused: (name) =>
+              ask(
+                name,
+                path.startsWith('env') ? { environment: ['x', name] } : { namespace: ['x'] },
+              ),
+            other: ask,
+          },
+        ],
+        [
+          `${path} in a datacenter that does not exist`,
+          {
+            code: 'reservation.unknown_datacenter',
+            refused: (name) => ask(name, { datacenter: 'nowhere' }),
+            other: ask,
+          },
+        ],
+        [
+          `${path} of more leases than the token may hold`,
+          {
+            code: 'quota.exceeded',
+            limits: { limits: { heldLeases: 0 } },
+            refused: ask,
+            other: (name) => ask(`${name}-2`),
+          },
+        ],
+      ];
+    },
+  ),
   [
     'an environment for longer than is allowed',
     {
@@ -195,7 +208,8 @@ describe('an idempotency key whose request was refused', () => {
 
 describe('what was refused', () => {
   const ofCall = ({ input }: Call): { namespace: string; name: string } => {
-    const given = (input['items'] as Record<string, unknown>[] | undefined)?.[0] ?? input;
+    const parts = input['items'] ?? input['scopes'];
+    const given = (parts as Record<string, unknown>[] | undefined)?.[0] ?? input;
     const key = (given['key'] ?? given['environment']) as { name: string } | string | string[];
     if (Array.isArray(key)) return { namespace: key[0] ?? '', name: key[1] ?? '' };
     return { namespace: 'idem', name: typeof key === 'string' ? key : key.name };
@@ -203,7 +217,9 @@ describe('what was refused', () => {
 
   test('is listed with its resource, its code and its caller, however it was asked for', async () => {
     const { secret } = await on.token('client');
-    const asked = [connect, acquire, acquireMany, tryAcquire].map((ask) => ask(randomUUID()));
+    const asked = [connect, acquire, acquireMany, acquireAll, tryAcquire].map((ask) =>
+      ask(randomUUID()),
+    );
     for (const call of asked.slice(1)) await byAnother(call);
 
     const codes: string[] = [];
@@ -212,7 +228,7 @@ describe('what was refused', () => {
       codes.push(codeOf(await mutate(on, path, { secret, input: { ...input, ...change } })));
     }
 
-    expect(codes).toEqual(['key.unheld', 'held', 'held', 'held']);
+    expect(codes).toEqual(['key.unheld', 'held', 'held', 'held', 'held']);
     const viewer = await on.client('viewer');
     for (const [index, call] of asked.entries()) {
       const { items } = await waitUntil(async () => {

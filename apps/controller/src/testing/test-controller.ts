@@ -84,6 +84,9 @@ export async function openTestController(
   const databaseUrl = options.databaseUrl ?? (await ownDatabase(ending, options.copyOf));
   const home = await mkdtemp(path.join(os.tmpdir(), 'leasehold-controller-'));
   ending.unshift(() => rm(home, { recursive: true, maxRetries: 10 }));
+  const close = async (): Promise<void> => {
+    for (const end of ending) await end();
+  };
   const controller = await startController(
     {
       firstToken: null,
@@ -112,7 +115,10 @@ export async function openTestController(
       log: options.log ?? createLogger({ name: 'controller', level: 'silent' }),
       sendingTimes: options.sendingTimes,
     },
-  );
+  ).catch(async (error: unknown) => {
+    await close();
+    throw error;
+  });
   ending.unshift(() => controller.close());
 
   const token: TestController['token'] = async (role, limits = {}) => {
@@ -141,9 +147,7 @@ export async function openTestController(
       onTestFinished(() => client.close());
       return client.api;
     },
-    close: async () => {
-      for (const end of ending) await end();
-    },
+    close,
   };
 }
 

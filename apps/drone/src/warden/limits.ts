@@ -52,7 +52,8 @@ export class ControlGroups {
     const bases = new Map<Controller, Base>();
     for (const controller of CONTROLLERS) {
       const base =
-        attempt(() => baseOfFirst(controller, name)) ?? attempt(() => baseOfSecond(controller));
+        attempt(() => baseOfFirst(controller, name)) ??
+        attempt(() => baseOfSecond(controller, SELF));
       if (base !== undefined && isUsable(base, controller)) bases.set(controller, base);
     }
     for (const { folder } of bases.values()) removeLeft(folder);
@@ -166,9 +167,10 @@ function baseOfFirst(controller: Controller, name: string): Base | undefined {
   return { version: 1, folder };
 }
 
-function baseOfSecond(controller: Controller): Base | undefined {
-  const own = groupOf(SELF, (controllers) => controllers === '');
-  const place = mountOf(SELF, (type) => type === 'cgroup2');
+/** Where groups of version 2 may be made by the process of this folder of `/proc`. */
+export function baseOfSecond(controller: Controller, self: string): Base | undefined {
+  const own = groupOf(self, (controllers) => controllers === '');
+  const place = mountOf(self, (type) => type === 'cgroup2');
   if (own === undefined || place === undefined || path.basename(own) !== OWN_LEAF) return undefined;
   const above = path.dirname(inMount(place, own));
   const isOthers = readFileSync(path.join(above, 'cgroup.procs'), 'utf8') !== '';

@@ -25,9 +25,11 @@ export function checked<Schema extends z.ZodType>(
 
 /** A JSON Schema counts characters: of those a text has at most as many as it has bytes. */
 export function textSchema(bounds: Parameters<typeof textProblem>[1]): z.ZodString {
-  const { bytesMin = 0, bytesMax } = bounds;
+  const { bytesMin = 0, bytesMax, isControlAllowed = false } = bounds;
   return checked(z.string(), (value) => textProblem(value, bounds)).meta({
-    description: `At most ${String(bytesMax)} bytes of UTF-8.`,
+    description: isControlAllowed
+      ? `At most ${String(bytesMax)} bytes of UTF-8, with line breaks if need be, but without NUL.`
+      : `One line of at most ${String(bytesMax)} bytes of UTF-8, without control characters.`,
     ...(bytesMin > 0 ? { minLength: 1 } : {}),
     maxLength: bytesMax,
   });

@@ -128,13 +128,14 @@ describe('the contract of leases', () => {
     }
   });
 
-  test('comments and details are bounded in bytes; a detail may have line breaks', () => {
+  test('comments and details are bounded in bytes; a comment is one line, a detail may have more', () => {
     const ref = { leaseId: LEASE_ID, fencingToken: '1' };
     const releasing = (change: object): boolean =>
       releaseInputSchema.safeParse({ ...ref, ...change }).success;
 
     expect(acquiring({ comment: 'x'.repeat(LIMITS.commentBytesMax) })).toBe(true);
     expect(acquiring({ comment: 'x'.repeat(LIMITS.commentBytesMax + 1) })).toBe(false);
+    expect(acquiring({ comment: 'Build\n42' })).toBe(false);
     expect(releaseInputSchema.parse(ref).result).toBe('ok');
     expect(releasing({ result: 'failed', detail: 'Error\n  at x' })).toBe(true);
     expect(releasing({ detail: 'a\0' })).toBe(false);

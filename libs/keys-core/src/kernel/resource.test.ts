@@ -125,7 +125,9 @@ describe('text and JSON', () => {
     expect(textProblem('ab', { bytesMin: 3, bytesMax: 9 })).toBe('must be at least 3 bytes');
   });
 
-  test('a comment may hold line breaks but not NUL', () => {
+  test('only a text of several lines may hold line breaks, and none may hold NUL', () => {
+    expect(textProblem('a\nb', { bytesMax: 9 })).toBe('must be one line, without line breaks');
+    expect(textProblem('a\0b', { bytesMax: 9 })).toBe('must not contain control characters');
     expect(textProblem('a\nb', { bytesMax: 9, isControlAllowed: true })).toBeUndefined();
     expect(textProblem('a\0b', { bytesMax: 9, isControlAllowed: true })).toContain('NUL');
   });
