@@ -315,7 +315,7 @@ async function holdTickets(sql: Sql<'general'>, tickets: readonly HeldTicket[]):
 
 /**
  * Only its connect knows what became of a wait for a key: a ticket is no grant. It ended with the grant, if there was one,
- * and not when its caller heard of that. The trigger records the waits of other tickets. Index: `lease_pkey`.
+ * and not when its caller was told. The trigger records the waits of other tickets. Index: `lease_pkey`.
  */
 async function dropTickets(sql: Sql<'general'>, left: readonly LeftTicket[]): Promise<void> {
   const ticketIds = left.map(({ ticketId }) => ticketId);
