@@ -158,7 +158,16 @@ test('C61 I14 the keys of a datacenter that is gone get other homes after the wa
   expect(found.backendId).toBe(again.backendId);
   expect((await connect('dc1', 'only reserved', 'dc2')).datacenter).toBe('dc2');
   const moved = await leasehold(
-    ...(['dc1', 'reservations', 'move', 'moved', '--to', 'dc2', '--reason', 'chosen'] as const),
+    ...([
+      'dc1',
+      'reservations',
+      'move',
+      'moved',
+      '--to-datacenter',
+      'dc2',
+      '--reason',
+      'chosen',
+    ] as const),
   );
   expect(moved.stdout).toContain('moved lives in dc2 now');
   const unheld = world

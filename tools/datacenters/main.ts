@@ -54,7 +54,7 @@ function introduce(datacenters: Datacenters, open: OpenConsole | undefined): voi
   say(`  npx leasehold connect lobby --program room                    # the same, from anywhere`);
   say('  npx leasehold reservations ls --datacenter all');
   say(
-    `  npx leasehold reservations move lobby --to ${first} --reason "to try it"   # only a free key moves`,
+    `  npx leasehold reservations move lobby --to-datacenter ${first} --reason "to try it"   # only a free key moves`,
   );
   say(`\n${HELP}\n`);
 }

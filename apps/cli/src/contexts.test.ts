@@ -23,7 +23,7 @@ afterEach(() => rm(folder, { recursive: true }));
 
 const run = (...args: string[]) => runHere(['context', ...args], env);
 const add = (name: string, ...more: string[]) =>
-  run('add', name, '--url', `http://${name}.invalid:1`, ...more);
+  run('add', name, '--controllers', `http://${name}.invalid:1`, ...more);
 const context = (name: string): Context => ({ name, urls: ['http://a'], token: null });
 
 describe('the file', () => {
@@ -106,7 +106,7 @@ describe('the file', () => {
     for (const words of [
       ['context', 'ls'],
       ['keys', 'ls'],
-      ['context', 'add', 'b', '--url', 'http://b'],
+      ['context', 'add', 'b', '--controllers', 'http://b'],
     ]) {
       const ended = await runHere(words, env);
       expect(ended).toMatchObject({ exitCode: 1, stdout: '' });
@@ -138,7 +138,7 @@ describe('the file', () => {
 
   test('needs a folder: without HOME nothing can be added, and the list is empty', async () => {
     expect((await runHere(['context', 'ls', '-o', 'name'])).stdout).toBe('local\n');
-    const ended = await runHere(['context', 'add', 'a', '--url', 'http://a']);
+    const ended = await runHere(['context', 'add', 'a', '--controllers', 'http://a']);
     expect(ended).toMatchObject({ exitCode: 2 });
     expect(ended.stderr).toContain('XDG_CONFIG_HOME');
   });
@@ -151,7 +151,7 @@ describe('the file', () => {
       });
       expect(ended.stdout).toBe('local\n');
     }
-    await runHere(['context', 'add', 'a', '--url', 'http://a'], { HOME: folder });
+    await runHere(['context', 'add', 'a', '--controllers', 'http://a'], { HOME: folder });
     expect(readFileSync(join(folder, '.config/leasehold/contexts.json'), 'utf8')).toContain('"a"');
   });
 });
@@ -160,7 +160,7 @@ describe('a name', () => {
   test.each(['', ' ', 'a b', '../x', 'a/b', '-x', '.x', 'ä', 'a\u0007', 'x'.repeat(64), 'local'])(
     '%j is refused',
     async (name) => {
-      const ended = await run('add', '--url', 'http://a', '--', name);
+      const ended = await run('add', '--controllers', 'http://a', '--', name);
       expect(ended).toMatchObject({ exitCode: 2, stdout: '' });
     },
   );
@@ -169,7 +169,7 @@ describe('a name', () => {
     '%j is kept',
     async (name) => {
       expect(await run('show', name)).toMatchObject({ exitCode: 4 });
-      expect((await run('add', name, '--url', 'http://a')).exitCode).toBe(0);
+      expect((await run('add', name, '--controllers', 'http://a')).exitCode).toBe(0);
       expect((await run('show', name)).exitCode).toBe(0);
     },
   );
@@ -187,12 +187,12 @@ describe('a name', () => {
 
 describe('what is added', () => {
   test.each([
-    [['--url', 'staging.example'], '--url'],
-    [['--url', 'https://me:hunter2@a'], '--url'],
-    [['--url', 'https://a,https://a'], '--url'],
-    [['--url', 'https://a', '--token', 'hunter2'], '--token'],
-    [['--url', 'https://a', '--token', TOKEN, '--token-stdin'], '--token-stdin'],
-    [['--token', TOKEN], '--url'],
+    [['--controllers', 'staging.example'], '--controllers'],
+    [['--controllers', 'https://me:hunter2@a'], '--controllers'],
+    [['--controllers', 'https://a,https://a'], '--controllers'],
+    [['--controllers', 'https://a', '--token', 'hunter2'], '--token'],
+    [['--controllers', 'https://a', '--token', TOKEN, '--token-stdin'], '--token-stdin'],
+    [['--token', TOKEN], '--controllers'],
   ])('%j is refused, and no secret is repeated', async (options, named) => {
     const ended = await run('add', 'a', ...options);
 
@@ -202,7 +202,7 @@ describe('what is added', () => {
   });
 
   test('has the token of the standard input, without the end of its line', async () => {
-    const words = ['context', 'add', 'a', '--url', 'https://a/,https://b', '--token-stdin'];
+    const words = ['context', 'add', 'a', '--controllers', 'https://a/,https://b', '--token-stdin'];
 
     expect((await runHere(words, env, `${TOKEN}\n`)).exitCode).toBe(0);
     expect((await runHere([...words, '--replace'], env, 'nothing\n')).exitCode).toBe(2);

@@ -93,7 +93,7 @@ export function controllerAccess(config: CliConfig, target: Target): Access {
   if (target.context !== null) {
     throw usageFailure(
       `The context ${target.context} has no token, and LEASEHOLD_TOKEN is not set.`,
-      `\`leasehold context add ${target.context} --replace --token-stdin --url ${urls.join(',')}\` keeps one.`,
+      `\`leasehold context add ${target.context} --replace --token-stdin --controllers ${urls.join(',')}\` keeps one.`,
     );
   }
   throw usageFailure(

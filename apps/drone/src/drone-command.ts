@@ -102,7 +102,7 @@ export async function runDroneCommand({
   try {
     const inCommand = agent.start().then(() => {
       writeAgentRecord(config.stateDir, { pid: process.pid, version, build });
-      process.send?.({ type: 'ready' });
+      process.send?.({ type: 'ready', problems: agent.programProblems });
     });
     await Promise.race([inCommand, agent.ended]);
     const end = await agent.ended;

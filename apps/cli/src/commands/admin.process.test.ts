@@ -71,7 +71,7 @@ test('a context goes to its controllers with its token, and a refused token name
   const { LEASEHOLD_HOME = '', LEASEHOLD_URL = '' } = cli.env;
   const env = { LEASEHOLD_HOME, XDG_CONFIG_HOME: join(cli.home, 'config') };
   const add = (name: string, token: string) =>
-    startCommand(['context', 'add', name, '--url', LEASEHOLD_URL, '--token-stdin'], env, {
+    startCommand(['context', 'add', name, '--controllers', LEASEHOLD_URL, '--token-stdin'], env, {
       input: `${token}\n`,
     }).ended;
 

@@ -23,7 +23,7 @@ Contexts are kept in $XDG_CONFIG_HOME/leasehold/contexts.json (~/.config unless 
 may read. The context "local" is always there: what \`leasehold up\` runs in LEASEHOLD_HOME.
 
 Examples:
-  leasehold context add staging --url https://leasehold.staging.example --token-stdin <token.txt
+  leasehold context add staging --controllers https://leasehold.staging.example --token-stdin <token.txt
   leasehold context use staging
   leasehold --context local keys ls`;
 
@@ -60,7 +60,7 @@ function localView(current: string | null): ContextView {
 }
 
 interface AddOptions {
-  readonly url: string;
+  readonly controllers: string;
   readonly token?: string;
   readonly tokenStdin?: true;
   readonly replace?: true;
@@ -70,7 +70,7 @@ interface AddOptions {
 function addAdd(cli: Cli, parent: Command): void {
   cli
     .leaf(parent, 'add <name>', 'Name an installation; its token is asked for, unless given')
-    .requiredOption('--url <url>', 'its controllers, separated by commas')
+    .requiredOption('--controllers <urls>', 'its controllers, separated by commas')
     .option('--token <token>', 'the token; other users of this machine may see it while this runs')
     .option('--token-stdin', 'read the token from standard input')
     .option('--replace', 'change the context if it exists')
@@ -101,11 +101,11 @@ function addAdd(cli: Cli, parent: Command): void {
     });
 }
 
-function checkedContext(name: string, { url, token, tokenStdin }: AddOptions) {
+function checkedContext(name: string, { controllers, token, tokenStdin }: AddOptions) {
   const problem = contextNameProblem(name);
   if (problem !== undefined) throw usageFailure(problem);
-  const urls = controllerUrls.safeParse(url);
-  if (!urls.success) throw usageFailure(`--url: ${urls.error.issues[0]?.message ?? ''}.`);
+  const urls = controllerUrls.safeParse(controllers);
+  if (!urls.success) throw usageFailure(`--controllers: ${urls.error.issues[0]?.message ?? ''}.`);
   if (token !== undefined && tokenStdin === true) {
     throw usageFailure('--token and --token-stdin exclude each other.');
   }

@@ -180,13 +180,13 @@ function engineText({ problem }: NonNullable<DroneView['engine']>): string {
   return problem === null ? 'answers' : printable(problem);
 }
 
-type DrainOptions = ActOptions & { readonly stop?: true; readonly after?: number };
+type DrainOptions = ActOptions & { readonly stop?: true; readonly stopAfter?: number };
 
 /** How long backends may go on before they are stopped. */
 const AFTER_RANGE = [1_000, 7 * 24 * 3_600_000] as const;
 
 const DRAIN_HELP = `
-With --stop it waits until no backend is left, and shows how many are: after --after, or at once, those that still run
+With --stop it waits until no backend is left, and shows how many are: after --stop-after, or at once, those that still run
 are asked to stop, each with the grace of its program. Ctrl-C stops waiting, not the drain, and ends with 1.`;
 
 function addDrain(cli: Cli, parent: Command): void {
@@ -194,13 +194,13 @@ function addDrain(cli: Cli, parent: Command): void {
     .leaf(parent, 'drain <drone>', 'Start no new backends on a drone; running ones continue')
     .option('--stop', 'stop those that are left, and wait until they have ended')
     .addHelpText('after', DRAIN_HELP);
-  withDuration(command, '--after', {
+  withDuration(command, '--stop-after', {
     about: 'with --stop: how long running ones may continue',
     range: AFTER_RANGE,
   });
   withReason(withDatacenter(command), false).action(
-    async (droneId: string, { stop, after = 0, ...options }: DrainOptions) => {
-      if (after > 0 && stop === undefined) throw usageFailure('--after needs --stop.');
+    async (droneId: string, { stop, stopAfter: after = 0, ...options }: DrainOptions) => {
+      if (after > 0 && stop === undefined) throw usageFailure('--stop-after needs --stop.');
       const input = { droneId, ...options };
       // From here on a signal ends the waiting: it must not end the process before the answer.
       const interrupted = stop === true ? cli.context.signal() : undefined;

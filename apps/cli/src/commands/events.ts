@@ -202,7 +202,7 @@ function withAuditFilters(command: Command): Command {
   return withTimeRange(command)
     .option('--text <text>', 'with this in the resource, the reason or the actor, in any case')
     .option('--actor <name>', 'by this actor')
-    .option('--action <procedure>', 'of this kind, such as drones.drain')
+    .option('--action <action>', 'of this kind, such as drones.drain')
     .option('--resource <resource>', 'to this: drone:d1, a lease id, or the name of a key')
     .option('--sign-ins', 'only signing in and out')
     .option('--no-sign-ins', 'without signing in and out');

@@ -131,7 +131,7 @@ describe('leasehold leases', () => {
   test('history shows the holder and the comment of each grant, also of those that are over', async () => {
     const first = await heldLease(cli.api(), ['past'], 'twice');
     const { leaseId, fencingToken } = first;
-    await cli.run('leases', 'release', leaseId, '--token', fencingToken);
+    await cli.run('leases', 'release', leaseId, '--fencing-token', fencingToken);
     await cli.run(
       'leases',
       'acquire',

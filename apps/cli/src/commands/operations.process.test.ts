@@ -123,7 +123,7 @@ describe('leasehold find', () => {
 
     const found = await cli.run('find', 'ABLE-q');
     const backends = await cli.answer<{ items: { kind: string; text: string }[] }>(
-      ...['find', backendId, '--kind', 'backend', 'token', '--json'],
+      ...['find', backendId, '--kind', 'backend', '--kind', 'token', '--json'],
     );
     const nothing = await cli.run('find', 'no-such-thing');
 

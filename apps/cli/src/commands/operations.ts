@@ -1,6 +1,6 @@
 import { leaseholdErrorOf } from '@leasehold/client';
-import { FOUND_KINDS } from '@leasehold/keys-core';
-import { type Command, Option } from 'commander';
+import { FOUND_KINDS, type FoundKind } from '@leasehold/keys-core';
+import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type {
   DatacentersView,
@@ -11,7 +11,7 @@ import type {
   FoundView,
 } from '../controller-api.ts';
 import type { Finding } from '../doctor/finding.ts';
-import { EXIT_CODES, refusal } from '../failures.ts';
+import { EXIT_CODES, refusal, usageFailure } from '../failures.ts';
 import {
   type ActOptions,
   requireConfirmation,
@@ -301,6 +301,14 @@ const FOUND_COLUMNS: readonly Column<FoundView>[] = [
   { head: 'held by, key or role', text: ({ detail }) => printableOr(detail, '') },
 ];
 
+function kinds(text: string, before: readonly FoundKind[] = []): FoundKind[] {
+  const kind = FOUND_KINDS.find((known) => known === text);
+  if (kind === undefined) {
+    throw usageFailure(`--kind must be one of ${FOUND_KINDS.join(', ')}, not "${text}".`);
+  }
+  return [...before, kind];
+}
+
 interface FindOptions {
   readonly kind?: FindInput['kinds'];
   readonly limit: number;
@@ -311,10 +319,10 @@ interface FindOptions {
 export function addFind(cli: Cli, program: Command): void {
   const command = cli.leaf(program, 'find <text>', 'Find anything by a part of its name');
   withDatacenters(command)
-    .addOption(
-      new Option('--kind <kind...>', 'only of these kinds; everything unless given').choices(
-        FOUND_KINDS,
-      ),
+    .option(
+      '--kind <kind>',
+      `only of this kind; repeatable: ${FOUND_KINDS.join(', ')}; everything unless given`,
+      kinds,
     )
     .option('--limit <n>', 'how many at most', wholeNumberOf('--limit'), 20)
     .addHelpText('after', FIND_HELP)

@@ -49,15 +49,15 @@ describe('leasehold reservations', () => {
     const move = (...args: string[]) =>
       cli.refused('reservations', 'move', ...args, '--reason', 'nearer');
 
-    expect(await move('stays', '--to', 'dc9')).toEqual({
+    expect(await move('stays', '--to-datacenter', 'dc9')).toEqual({
       exitCode: 4,
       code: 'reservation.unknown_datacenter',
     });
-    expect(await move('stays', '--to', 'local')).toEqual({
+    expect(await move('stays', '--to-datacenter', 'local')).toEqual({
       exitCode: 1,
       code: 'reservation.same_datacenter',
     });
-    expect(await move('never-reserved', '--to', 'local')).toEqual({
+    expect(await move('never-reserved', '--to-datacenter', 'local')).toEqual({
       exitCode: 4,
       code: 'reservation.not_found',
     });
@@ -69,8 +69,12 @@ test('a refused move --when-free reports its code, and cancel-move without a mov
   await cli.run('reservations', 'reserve', 'waits');
   const move = ['reservations', 'move', 'waits', '--reason', 'nearer', '--when-free'];
 
-  expect((await cli.refused(...move, '--to', 'dc9')).code).toBe('reservation.unknown_datacenter');
-  expect((await cli.refused(...move, '--to', 'local')).code).toBe('reservation.same_datacenter');
+  expect((await cli.refused(...move, '--to-datacenter', 'dc9')).code).toBe(
+    'reservation.unknown_datacenter',
+  );
+  expect((await cli.refused(...move, '--to-datacenter', 'local')).code).toBe(
+    'reservation.same_datacenter',
+  );
   expect((await cli.run('reservations', 'cancel-move', 'waits')).stdout).toBe(
     'No move of waits waits.\n',
   );

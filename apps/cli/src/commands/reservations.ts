@@ -70,7 +70,7 @@ function addResolve(cli: Cli, parent: Command): void {
 }
 
 interface MoveOptions {
-  readonly to: string;
+  readonly toDatacenter: string;
   readonly reason: string;
   readonly whenFree?: true;
 }
@@ -85,13 +85,13 @@ or connect to the key: both complete it.`;
 
 function addMove(cli: Cli, parent: Command): void {
   const command = cli.leaf(parent, 'move [name]', 'Move a free key to another datacenter');
-  const run = onKey(async (key, { to: toDatacenter, reason, whenFree }: MoveOptions) => {
+  const run = onKey(async (key, { toDatacenter, reason, whenFree }: MoveOptions) => {
     if (whenFree === true) return requestMove(cli, { key, toDatacenter, reason });
     const answer = await cli.client().reservations.move.mutate({ key, toDatacenter, reason });
     cli.show(answer, () => `${reservationKeyText(key)} lives in ${answer.datacenter} now.`);
   });
   withReason(withReservationKey(command), true)
-    .requiredOption('--to <datacenter>', 'the datacenter to move it to')
+    .requiredOption('--to-datacenter <name>', 'the datacenter to move it to')
     .option('--when-free', 'move it when its present holder has gone, and do not wait for that')
     .addHelpText('after', MOVE_HELP)
     .action(run);

@@ -288,7 +288,7 @@ function withRunOptions(command: Command): Command {
     range: [0, graceMsMax(LIMITS.ttlMsMax)],
   });
   return withTtlAndWait(command, TTL_MS)
-    .option('--holder <name>', 'the holder that others see; by default USER@HOST/PID')
+    .option('--holder <holder>', 'the holder that others see; by default USER@HOST/PID')
     .option('--comment <text>', 'the purpose that others see; by default the name of CMD')
     .option(
       '--held-exit <n>',

@@ -44,10 +44,11 @@ describe('leases acquire, renew and release', () => {
       metadata: { build: 7 },
     });
 
-    const renewed = await step('renew', leaseId, '--token', fencingToken).ended;
+    const renewed = await step('renew', leaseId, '--fencing-token', fencingToken).ended;
     const after = await viewOf(key);
-    const released = await step('release', leaseId, '--token', fencingToken, '--failed').ended;
-    const again = await step('release', leaseId, '--token', fencingToken).ended;
+    const released = await step('release', leaseId, '--fencing-token', fencingToken, '--failed')
+      .ended;
+    const again = await step('release', leaseId, '--fencing-token', fencingToken).ended;
 
     expect(renewed.stdout).toMatch(/^Renewed: it is held for another (?:4\d|50)(?:\.\d)? s\.$/mu);
     expect(Date.parse(after?.expiresAt ?? '')).toBeGreaterThan(Date.parse(before?.expiresAt ?? ''));
@@ -68,14 +69,14 @@ describe('leases acquire, renew and release', () => {
     expect(leases.map(({ name }) => name)).toEqual(keys);
     expect(refused.exitCode).toBe(6);
     for (const { leaseId, fencingToken } of leases) {
-      const released = await step('release', leaseId, '--token', fencingToken).ended;
+      const released = await step('release', leaseId, '--fencing-token', fencingToken).ended;
       expect(released.stdout).toBe('Released.\n');
     }
   });
 
   test('--env prints what a shell evaluates, and the text says what to keep', async () => {
     const key = aKey();
-    const env = await cli.run('leases', 'acquire', `steps/${key}`, '--env');
+    const env = await cli.run('leases', 'acquire', `steps/${key}`, '--print-env');
     const { leaseId, fencingToken } = (await viewOf(key)) ?? {};
     const text = await cli.run('leases', 'acquire', `steps/${aKey()}`);
 
@@ -92,7 +93,7 @@ describe('leases acquire, renew and release', () => {
     onTestFinished(() => {
       closeSync(full);
     });
-    const acquire = ['leases', 'acquire', '--env'];
+    const acquire = ['leases', 'acquire', '--print-env'];
 
     const onFullDisk = startCommand([...acquire, `steps/${unwritten}`], cli.env, { stdout: full });
     const withoutReader = step('acquire', '--json', `steps/${unread}`);
@@ -118,23 +119,25 @@ describe('leases acquire, renew and release', () => {
     const late = await cli.refused('leases', 'acquire', `steps/${key}`, '--wait', '100');
     await cli.run('leases', 'revoke', `steps/${key}`, '--force', '--reason', 'wedged');
     const next = await cli.answer<Granted>('leases', 'acquire', `steps/${key}`);
-    const ref = [leaseId, '--token', fencingToken];
+    const ref = [leaseId, '--fencing-token', fencingToken];
     const lost = { exitCode: 1, code: 'lease.lost' };
 
     expect(held).toEqual({ exitCode: 6, code: 'lease.held' });
     expect(late).toEqual({ exitCode: 6, code: 'lease.wait_timeout' });
     expect(await cli.refused('leases', 'renew', ...ref)).toEqual(lost);
     expect(await cli.refused('leases', 'release', ...ref)).toEqual(lost);
-    expect(await cli.refused('leases', 'renew', next.leaseId, '--token', '1')).toEqual(lost);
+    expect(await cli.refused('leases', 'renew', next.leaseId, '--fencing-token', '1')).toEqual(
+      lost,
+    );
     expect((await viewOf(key))?.leaseId).toBe(next.leaseId);
   });
 
   test.each([
     ['acquire', 'steps/a', '--metadata', '{'],
     ['acquire', 'steps/a', '--ttl', '10ms'],
-    ['acquire', 'steps/a', 'steps/b', '--env'],
-    ['renew', 'lease-7', '--token', '1'],
-    ['release', randomUUID(), '--token', 'x'],
+    ['acquire', 'steps/a', 'steps/b', '--print-env'],
+    ['renew', 'lease-7', '--fencing-token', '1'],
+    ['release', randomUUID(), '--fencing-token', 'x'],
   ])('%s %s %s %s is wrong usage', async (...args) => {
     expect(await cli.refused('leases', ...args)).toEqual({ exitCode: 2, code: 'cli.usage' });
   });

@@ -16,13 +16,13 @@ import { acquire, type Acquired, type LeaseRequest, leaseVariables } from './acq
 const TTL_MS = 10 * 60_000;
 
 const ACQUIRE_HELP = `
-  held=$(leasehold leases acquire deploys/shop --ttl 10m --wait 1h --env) || exit
+  held=$(leasehold leases acquire deploys/shop --ttl 10m --wait 1h --print-env) || exit
   eval "$held"
-  leasehold leases renew "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
-  leasehold leases release "$LEASEHOLD_LEASE_ID" --token "$LEASEHOLD_FENCING_TOKEN"
+  leasehold leases renew "$LEASEHOLD_LEASE_ID" --fencing-token "$LEASEHOLD_FENCING_TOKEN"
+  leasehold leases release "$LEASEHOLD_LEASE_ID" --fencing-token "$LEASEHOLD_FENCING_TOKEN"
 
 Several scopes, 64 at most, are acquired together or not at all. Each lease has an id and a token of its own, and is
-renewed and released by itself. --json prints a list of them; --env is for one.
+renewed and released by itself. --json prints a list of them; --print-env is for one.
 
 With --shared the lease is held beside others that share it, and never beside one that holds it alone. With --permit it
 is held by one of the permits of its namespace (\`leases permits\`). Both are for all scopes.
@@ -31,7 +31,7 @@ Nothing keeps running, so nothing renews the lease: it ends after --ttl, unless 
 Only the API token that acquired it can renew and release it. A job that finds it expired must stop: somebody else
 may hold it. \`leases run\` holds a lease for one command, renews it, and stops the command in time.
 
-With --env two lines are printed that a shell can evaluate, and that $GITHUB_ENV and $GITHUB_OUTPUT take.
+With --print-env two lines are printed that a shell can evaluate, and that $GITHUB_ENV and $GITHUB_OUTPUT take.
 
 SIGINT, SIGTERM and SIGHUP end the wait,
 and leave neither a place in line nor a lease. If the id and the token cannot be written, because the disk is full or
@@ -47,7 +47,7 @@ interface AcquireOptions extends ActOptions, SharingOptions {
   readonly holder?: string;
   readonly comment?: string;
   readonly metadata?: string;
-  readonly env?: boolean;
+  readonly printEnv?: boolean;
 }
 
 /** `leasehold leases acquire`, `renew` and `release`. */
@@ -62,20 +62,22 @@ function addAcquire(cli: Cli, parent: Command): void {
     cli.leaf(parent, 'acquire <scope...>', 'Acquire a lease for the steps of a job, and end'),
   );
   withSharing(withTtlAndWait(command, TTL_MS))
-    .option('--holder <name>', 'the holder that others see; by default USER@HOST')
+    .option('--holder <holder>', 'the holder that others see; by default USER@HOST')
     .option('--comment <text>', 'the purpose that others see')
     .option('--metadata <json>', 'any JSON up to 16 KiB, which others see')
     .option(
-      '--env',
+      '--print-env',
       'print LEASEHOLD_LEASE_ID=… and LEASEHOLD_FENCING_TOKEN=…; only with one scope',
     )
     .addHelpText('after', ACQUIRE_HELP)
     .action(async ([first = '', ...others]: string[], options: AcquireOptions) => {
       const scopes = parseScopes([first, ...others], options.namespace);
-      if (options.env === true && scopes.length > 1) {
-        throw usageFailure('--env is for one scope. Use --json for several: it prints a list.');
+      if (options.printEnv === true && scopes.length > 1) {
+        throw usageFailure(
+          '--print-env is for one scope. Use --json for several: it prints a list.',
+        );
       }
-      await acquireAndEnd(cli, options.env === true, {
+      await acquireAndEnd(cli, options.printEnv === true, {
         scopes,
         mode: sharingModeOf(options),
         ttlMs: options.ttl,
@@ -170,12 +172,12 @@ function signalNumberOf(reason: unknown): number {
 }
 
 interface StepOptions extends ActOptions {
-  readonly token: string;
+  readonly fencingToken: string;
 }
 
 /** Adds what names a grant. */
 function withGrant(command: Command): Command {
-  return withDatacenter(command).requiredOption('--token <token>', 'its fencing token');
+  return withDatacenter(command).requiredOption('--fencing-token <token>', 'its fencing token');
 }
 
 const RENEW_HELP = `
@@ -187,8 +189,8 @@ function addRenew(cli: Cli, parent: Command): void {
     cli.leaf(parent, 'renew <lease-id>', 'Renew a lease that `leases acquire` has acquired'),
   )
     .addHelpText('after', RENEW_HELP)
-    .action(async (leaseId: string, { token, datacenter }: StepOptions) => {
-      const ref = grantRef(leaseId, token);
+    .action(async (leaseId: string, { fencingToken, datacenter }: StepOptions) => {
+      const ref = grantRef(leaseId, fencingToken);
       const { results } = await cli
         .client()
         .leases.heartbeat.mutate({ localTimeMs: 0, renewals: [ref], datacenter });
@@ -226,8 +228,8 @@ function addRelease(cli: Cli, parent: Command): void {
     .option('--detail <text>', 'how it went: kept in the history')
     .addHelpText('after', RELEASE_HELP)
     .action(async (leaseId: string, options: ReleaseOptions) => {
-      const { token, datacenter, failed, detail } = options;
-      const ref = grantRef(leaseId, token);
+      const { fencingToken, datacenter, failed, detail } = options;
+      const ref = grantRef(leaseId, fencingToken);
       const result = failed === true ? 'failed' : 'ok';
       const answer = await cli
         .client()
@@ -246,7 +248,7 @@ function grantRef(leaseId: string, fencingToken: string) {
     throw usageFailure('LEASE-ID must be the id that `leases acquire` has printed.');
   }
   if (!isFencingToken(fencingToken)) {
-    throw usageFailure('--token must be the fencing token that `leases acquire` has printed.');
+    throw usageFailure('--fencing-token must be one that `leases acquire` has printed.');
   }
   return { leaseId, fencingToken };
 }

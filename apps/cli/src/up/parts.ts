@@ -27,6 +27,7 @@ import {
   runSettings,
   writePrivateJson,
 } from '../home.ts';
+import { printable } from '../output/text.ts';
 import { identityOf, signalProcess } from '../processes.ts';
 import { type FailureWatch, messageOf, type Progress } from './progress.ts';
 import { restartOnChange } from './restart-on-change.ts';
@@ -360,7 +361,7 @@ async function startDrone(
     controllerUrl,
     token: tokens.drone,
   });
-  return progress.step(
+  const child = await progress.step(
     'drone',
     async () => {
       const started = await superviseChild(spec, watch, supervision);
@@ -370,6 +371,14 @@ async function startDrone(
     },
     () => `${'drone'.padEnd(NAME_WIDTH)}${drone.droneId}, offers:${programsText(drone)}`,
   );
+  for (const problem of problemsOf(child)) progress.warn(printable(problem));
+  return child;
+}
+
+/** What is likely to keep programs from running, as the drone has found it. */
+function problemsOf({ ready }: SupervisedChild): readonly string[] {
+  const { problems } = ready;
+  return Array.isArray(problems) ? problems.map(String) : [];
 }
 
 /** Starts the database, or uses the one that is configured. */

@@ -39,7 +39,11 @@ beforeAll(async () => {
   sources = await mkdtemp(join(tmpdir(), 'leasehold-sources-'));
   await chmod(sources, 0o755);
   await writeEcho('first');
-  const program = ['--program', 'echo=node echo.mjs', '--cwd', sources];
+  // In a folder that backends do not see.
+  const walled = join(home, 'walled.mjs');
+  await writeFile(walled, '');
+  const own = ['--program', 'echo=node echo.mjs', '--program', `walled=node ${walled}`];
+  const program = [...own, '--cwd', sources];
   const variables = ['--env', 'MODE=dev', '--port-env', 'HTTP_PORT'];
   ({ up, run } = await startUp(home, [...program, ...variables, '--watch'], PATIENT));
 }, 90_000);
@@ -92,6 +96,7 @@ describe('leasehold up', () => {
       droneIds: ['drone-1'],
       programs: [
         { name: 'echo', command: 'node echo.mjs', source: 'from --program' },
+        { name: 'walled', command: expect.any(String) as string, source: 'from --program' },
         {
           name: 'room',
           command: expect.stringMatching(/^node .*server\.mjs$/u) as string,
@@ -171,6 +176,17 @@ describe('leasehold up', () => {
 
     expect(second).toMatchObject({ spawned: true });
     expect(await echoOf(second)).toEqual({ version: 'second', mode: 'dev' });
+  });
+
+  test('a program in a folder that backends do not see is named before it starts, and when it has crashed', async () => {
+    const problem = `${home} is hidden from programs: put its files elsewhere`;
+    const [said = ''] = up.said().stdout.split('Running.');
+    expect(said).toContain(`program walled: ${problem}`);
+
+    const failed = await runCommand(['connect', 'walled', '--program', 'walled'], env);
+
+    expect(failed.exitCode).toBe(1);
+    expect(failed.stderr).toContain(problem);
   });
 
   test('config print shows what runs, without a secret unless asked for, and an address for other programs', async () => {

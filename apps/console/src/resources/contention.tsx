@@ -21,7 +21,7 @@ type Taken = Opposite['one'];
 /** Waits make no events, and counting them costs some reads. */
 const EVERY_MS = 15_000;
 
-/** What was waited for most, by the time of all waits together: of all leases and environments. */
+/** What was waited for most, by the time of all waits together: of all leases, environments and keys. */
 export function ContentionPanel({ windowMinutes }: { readonly windowMinutes: number }) {
   const read = useLiveQuery(
     'leases',
@@ -42,7 +42,7 @@ export function ContentionPanel({ windowMinutes }: { readonly windowMinutes: num
         <StaleScope read={read}>
           {data.items.length === 0 ? (
             <Text size="sm" c="dimmed">
-              Nobody waited for a lease or an environment.
+              Nobody waited.
             </Text>
           ) : (
             <MostWaited items={data.items} />

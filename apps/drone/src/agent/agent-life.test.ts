@@ -78,6 +78,20 @@ describe('what is reported about a drone', () => {
     expect(stage.warnings).toContain(`isolation of programs: ${NOT_ISOLATED.detail}`);
   });
 
+  test('what keeps a program from running is known at the start, and said of a crash before it is ready', async () => {
+    const missing = 'the folder /nowhere/app does not exist';
+    const readiness = { type: 'tcp', timeoutMs: 300_000, intervalMs: 100 } as const;
+    const agent = await stage.start({ room: { ...room, cwd: '/nowhere/app', readiness } });
+    expect(agent.programProblems).toEqual([`program room: ${missing}`]);
+
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('waiting');
+    stage.warden.exit('b1', 1);
+    await stage.untilReported('terminated');
+
+    expect(controller.reports.at(-1)).toMatchObject({ exitCode: 1, detail: missing });
+  });
+
   test('each heartbeat reports the round trip of the one before, and none if that got no answer', async () => {
     let beats = 0;
     controller.answerHeartbeat = async () => {

@@ -78,6 +78,7 @@ export class DroneAgent {
   #isLeaving = false;
   #isLetGo = false;
   #announcedClockRatio: number | undefined;
+  #programProblems: string[] = [];
   /** Resolves when the backends are adopted: an action before that would miss them. */
   #commanding: Promise<void> = Promise.resolve();
   #takeActions: () => void = () => undefined;
@@ -258,10 +259,16 @@ export class DroneAgent {
     this.#pool.tick(nowMs);
   }
 
+  /** What is likely to keep programs from running here, found when it took command; a sentence each. */
+  get programProblems(): readonly string[] {
+    return this.#programProblems;
+  }
+
   /** Logs what the machine does not provide, and what is likely to keep programs from running. */
   #examine(isolation: IsolationFacts): void {
     const { config, log } = this.#options;
     requireIsolation(isolation, config.isolation.require);
+    this.#programProblems = [];
     log[isFullyIsolated(isolation) ? 'info' : 'warn'](
       { isolation },
       `isolation of programs: ${isolation.detail}`,
@@ -271,6 +278,7 @@ export class DroneAgent {
       const { problems, refusal } = placeOf(program, this.#placeWith(isolation));
       for (const problem of [...problems, ...(refusal === undefined ? [] : [refusal])]) {
         log.warn({ program: name }, `program ${name}: ${problem}`);
+        this.#programProblems.push(`program ${name}: ${problem}`);
       }
     }
   }

@@ -104,6 +104,7 @@ export class BackendRun {
   #pid = 0;
   /** What this agent has found wrong with it; the warden's report of its end does not have it. */
   #problem: string | undefined;
+  #likelyCauseOfCrash: string | undefined;
 
   private constructor(
     identity: RunIdentity,
@@ -300,15 +301,20 @@ export class BackendRun {
     const reason = (snapshot.stopReason ?? 'exited') as TerminationReason;
     if (snapshot.state === 'gone') {
       const { exitCode } = snapshot;
-      const detail = this.#problem ?? snapshot.detail;
+      const detail = this.#problem ?? snapshot.detail ?? this.#causeOfCrash(reason, exitCode);
       this.#end(reason, {
         ...(exitCode === null ? {} : { exitCode }),
-        ...(detail === null || detail === undefined ? {} : { detail }),
+        ...(detail === undefined ? {} : { detail }),
       });
       return;
     }
     if (snapshot.isKilled) this.#report('hard_terminating', { reason });
     else if (snapshot.state === 'stopping') this.#report('terminating', { reason });
+  }
+
+  #causeOfCrash(reason: TerminationReason, exitCode: number | null): string | undefined {
+    const hasCrashed = reason === 'exited' && exitCode !== 0 && this.#notes?.isReady !== true;
+    return hasCrashed ? this.#likelyCauseOfCrash : undefined;
   }
 
   /** Its warden is gone, and its processes with it: nothing more is sent or done. Its key runs out. */
@@ -429,6 +435,7 @@ export class BackendRun {
     }
     const notes = notesOf(this.identity, { plan, port, nowMs: nowMs() });
     this.#notes = notes;
+    this.#likelyCauseOfCrash = work.likelyProblem;
     this.#report('starting', work.imageId === null ? {} : { detail: `image ${work.imageId}` });
     const fields = work.fieldsOf({ identity: this.identity, plan, keyId, port });
     const request = { fields, notes, deadlines: this.extension() };

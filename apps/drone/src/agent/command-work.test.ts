@@ -81,13 +81,23 @@ describe('where a program runs', () => {
     chmodSync(at('app'), 0o700);
 
     for (const [cwd, problem] of [
-      [at('app'), /its user 2100000001 may not read the folder .*app$/u],
+      [at('app'), /its user 2100000001 may not read the folder (\S+app): .*`chmod o\+rx \1`$/u],
       [at('gone'), /the folder .*gone does not exist/u],
-      [at('home'), /home is hidden from programs/u],
+      [at('home'), /home is hidden from programs: put its files elsewhere/u],
       [at('home/drone/inner'), /inner is hidden from programs/u],
     ] as const) {
       expect(placeOf({ ...room, cwd }, drone).problems).toEqual([expect.stringMatching(problem)]);
     }
+  });
+
+  test('a script in its folder that its user may not read is reported', () => {
+    writeFileSync(at('app/own.mjs'), '', { mode: 0o600 });
+    const node = { ...room, cwd: at('app'), args: ['-v', 'own.mjs', 'none.mjs'] };
+
+    expect(placeOf(node, drone).problems).toEqual([
+      `its user 2100000001 may not read the file ${at('app/own.mjs')}: make it the owner, or \`chmod o+r ${at('app/own.mjs')}\``,
+    ]);
+    expect(placeOf(node, { ...drone, facts: NOT_ISOLATED }).problems).toEqual([]);
   });
 
   test('a command is found in the PATH of programs, then in that of the drone, and is reported if missing', () => {

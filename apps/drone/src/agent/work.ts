@@ -53,7 +53,7 @@ export function commandWork(
   },
 ): Work {
   const { inherited, capacity } = of;
-  const { refusal, user, places, command, cwd } = place;
+  const { refusal, user, places, command, cwd, problems } = place;
   const { portEnv } = program;
   const fields = {
     user,
@@ -93,7 +93,7 @@ export function commandWork(
   });
   return {
     refusal: refusal === undefined ? undefined : `the program cannot run here: ${refusal}`,
-    prepare: () => Promise.resolve({ imageId: null, fieldsOf }),
+    prepare: () => Promise.resolve({ imageId: null, likelyProblem: problems[0], fieldsOf }),
     warmFieldsOf,
   };
 }
@@ -110,6 +110,7 @@ export function placeOf(program: CommandConfig, drone: DronePlace): ProgramPlace
   const cwd = program.cwd === null ? null : (realOf(program.cwd) ?? program.cwd);
   const hidden = [home, stateDir].flatMap((folder) => realOf(folder) ?? []);
   const needs = needsOf({ cwd, command, args: [...program.args, ...program.reads] });
+  const files = filesOf({ cwd, args: program.args });
   const isOpen = (folder: string): boolean =>
     !hidden.includes(folder) && !isInside(folder, realOf(stateDir) ?? stateDir);
   const reads = needs.filter(isOpen);
@@ -129,8 +130,9 @@ export function placeOf(program: CommandConfig, drone: DronePlace): ProgramPlace
       ...(command === undefined ? [`the command ${program.command} does not exist`] : []),
       ...needs
         .filter((folder) => !isOpen(folder))
-        .map((folder) => `${folder} is hidden from programs`),
+        .map((folder) => `${folder} is hidden from programs: put its files elsewhere`),
       ...reads.flatMap((folder) => readProblem(folder, { user, facts, blocked })),
+      ...files.flatMap((file) => fileProblem(file, user)),
     ],
   };
 }
@@ -174,6 +176,18 @@ function needsOf(of: {
   return [...new Set([...(of.cwd === null ? [] : [of.cwd]), ...folders])];
 }
 
+/** The files that its arguments name, such as the script of an interpreter. */
+function filesOf({ cwd, args }: { cwd: string | null; args: readonly string[] }): string[] {
+  const found = args.map((word) => path.resolve(cwd ?? '/', word));
+  return [...new Set(found.filter(isFile))];
+}
+
+function fileProblem(file: string, user: UserIds | null): string[] {
+  if (user === null || may(file, user, READ)) return [];
+  const remedy = `make it the owner, or \`chmod o+r ${file}\``;
+  return [`its user ${String(user.uid)} may not read the file ${file}: ${remedy}`];
+}
+
 function readProblem(
   folder: string,
   of: { user: UserIds | null; facts: IsolationFacts; blocked: readonly string[] },
@@ -182,8 +196,9 @@ function readProblem(
   if (!isFolder(folder)) return [`the folder ${folder} does not exist`];
   if (user === null) return [];
   const who = `user ${String(user.uid)}`;
-  if (!mayEnter(folder, user, READ_AND_ENTER)) {
-    return [`its ${who} may not read the folder ${folder}`];
+  if (!may(folder, user, READ_AND_ENTER)) {
+    const remedy = `make it the owner, or \`chmod o+rx ${folder}\``;
+    return [`its ${who} may not read the folder ${folder}: ${remedy}`];
   }
   // In a view of its own, what is blocked is covered and the folder shown in the cover.
   const above = facts.hiddenHome ? undefined : blocked.find((one) => isInside(folder, one));
@@ -192,20 +207,21 @@ function readProblem(
     : [`its ${who} may not enter ${above}, and so cannot read ${folder}`];
 }
 
+const READ = 0o4;
 const READ_AND_ENTER = 0o5;
 const ENTER = 0o1;
 
 /** For each folder the outermost one above it that a user may not enter. */
 function blockedAbove(folders: readonly string[], user: UserIds): string[] {
   const found = folders.map((folder) =>
-    foldersAbove(folder).find((above) => !mayEnter(above, user, ENTER)),
+    foldersAbove(folder).find((above) => !may(above, user, ENTER)),
   );
   return [...new Set(found.filter((folder) => folder !== undefined))];
 }
 
-/** By the mode of a folder alone: a user of a program has no groups but its own. */
-function mayEnter(folder: string, { uid, gid }: UserIds, wanted: number): boolean {
-  const found = statOf(folder);
+/** By the mode of a folder or file alone: a user of a program has no groups but its own. */
+function may(file: string, { uid, gid }: UserIds, wanted: number): boolean {
+  const found = statOf(file);
   if (found === undefined) return false;
   if (uid === 0) return true;
   const shift = found.uid === uid ? 6 : found.gid === gid ? 3 : 0;
@@ -340,6 +356,8 @@ type WarmFields = Omit<ProcessStart, 'program' | 'stopSignal'>;
 export interface PreparedWork {
   /** The image that a container is made of; null for a command. */
   readonly imageId: string | null;
+  /** What probably explains a crash before it is ready, in words for an operator. */
+  readonly likelyProblem?: string | undefined;
   fieldsOf(order: WorkOrder): WorkFields;
 }
 

@@ -4,6 +4,7 @@ import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { recordHeartbeat } from '../fleet/sql/drone-sessions.ts';
 import { setLost } from '../fleet/sql/drones.ts';
 import type { LeaseError } from '../kernel/errors.ts';
+import { dropLapsedTickets } from '../grants/sql/line.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';
 import {
@@ -19,6 +20,7 @@ import {
   statesOf,
 } from '../testing/keys-fixture.ts';
 import { readMostWaitedFor } from '../stats/sql/resource-counts.ts';
+import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
 import { passingTime } from '../testing/passing-time.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
 
@@ -240,6 +242,56 @@ describe('waiters', () => {
     expect(most).toMatchObject([{ face: 'key', name: 'demo', waiters: 2, holder: drone.droneId }]);
     expect(await waitersOf(on)).toEqual([]);
     expect(await rowCounts(on)).toMatchObject({ waiters: 0, backends: 1 });
+  });
+});
+
+describe('what callers waited for', () => {
+  const lately = { windowMinutes: 60, limit: 5 };
+
+  test('has the waits for a key, those that are over too, and who held it', async () => {
+    const on = await openKeys();
+    const { operations } = await openOperatedLeases({ databaseUrl: on.databaseUrl });
+    const drone = await aDrone(on.store.general);
+    const old = await connect(on);
+    await on.keys.report(reportOf(drone, old.backendId, 'terminating'));
+    const refused = await connect(on, { waitMs: 300 }).catch((error: unknown) => error);
+    const waiting = connect(on, { waitMs: LONG_WAIT_MS });
+    await someoneWaits(on);
+    const during = await operations.mostWaited(lately, OPERATOR);
+    await on.keys.report(reportOf(drone, old.backendId, 'terminated'));
+    await waiting;
+
+    const { items } = await operations.mostWaited(lately, OPERATOR);
+
+    expect(refused).toMatchObject({ code: 'key.terminating' });
+    expect(during.items).toMatchObject([{ face: 'key', waits: 2, waiting: 1, gaveUp: 1 }]);
+    expect(items).toMatchObject([
+      {
+        face: 'key',
+        name: 'demo',
+        waits: 2,
+        waiting: 0,
+        gaveUp: 1,
+        blockers: [{ holder: drone.droneId, actor: CLIENT.actor, grants: 1 }],
+      },
+    ]);
+    expect(items[0]?.longestMs).toBeGreaterThanOrEqual(300);
+  });
+
+  test('has a wait whose controller died, also when its ticket is removed', async () => {
+    const on = await openKeys();
+    const { operations } = await openOperatedLeases({ databaseUrl: on.databaseUrl });
+    await on.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, created_at, valid_until)
+      select 'key', '', 'demo', gen_random_uuid(), 'gone', 'p', t.at - interval '1 second', t.at
+      from (select clock_timestamp() - interval '1 minute' as at) t`;
+    const before = await operations.mostWaited(lately, OPERATOR);
+
+    expect(await dropLapsedTickets(on.store.general, 10)).toBe(1);
+
+    const { items } = await operations.mostWaited(lately, OPERATOR);
+    expect(items).toMatchObject([{ face: 'key', name: 'demo', waits: 1, gaveUp: 1 }]);
+    expect(before.items).toEqual(items);
   });
 });
 

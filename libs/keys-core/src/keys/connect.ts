@@ -224,9 +224,10 @@ class OneConnect {
   async #leaveTheLine(isAnswered: boolean): Promise<void> {
     if (this.#ticketId === undefined) return;
     const waitedMs = this.#store.clock.nowMs() - this.#startedAtMs;
-    this.#store.observer.waited('key', waitedMs, isAnswered ? 'granted' : 'gave_up');
+    const outcome = isAnswered ? 'granted' : 'gave_up';
+    this.#store.observer.waited('key', waitedMs, outcome);
     // A ticket that could not be dropped lapses.
-    await this.#shared.tickets.drop(this.#ticketId).catch(() => undefined);
+    await this.#shared.tickets.drop({ ticketId: this.#ticketId, outcome }).catch(() => undefined);
   }
 
   async #spawn(state: KeyState | undefined): Promise<ConnectResult | undefined> {

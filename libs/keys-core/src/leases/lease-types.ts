@@ -426,7 +426,7 @@ export interface MostWaitedInput extends InNamespace {
   readonly limit: number;
 }
 
-/** A lease or an environment that was waited for. */
+/** A lease, an environment or a key that was waited for. */
 export interface MostWaitedView extends Resource {
   /** How many waits there were, and how many of them last. */
   readonly waits: number;

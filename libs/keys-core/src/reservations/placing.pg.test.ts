@@ -143,7 +143,9 @@ test('a key whose home has no such drone any more is refused everywhere, with it
   for (const [at, named] of [['dc1'], ['dc2'], ['dc3', 'dc2']] as const) {
     await expect(connectAt(world.get(at), { spawn: SPECIAL }, named)).rejects.toMatchObject({
       code: 'spawn.no_drone',
-      message: expect.stringMatching(/lives in "dc1".*reservations move .* --to dc2/u) as string,
+      message: expect.stringMatching(
+        /lives in "dc1".*reservations move .* --to-datacenter dc2/u,
+      ) as string,
       details: { program: 'special', datacenter: 'dc1', offeredIn: ['dc2'] },
     });
   }

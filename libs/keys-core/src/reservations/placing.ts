@@ -225,7 +225,7 @@ function missingAtHome(
   const how =
     to === undefined
       ? ''
-      : ` It is offered in ${offeredIn.join(', ')}. An operator can move the key: leasehold reservations move … --to ${to}`;
+      : ` It is offered in ${offeredIn.join(', ')}. An operator can move the key: leasehold reservations move … --to-datacenter ${to}`;
   return new LeaseError(
     'spawn.no_drone',
     `The key ${reservationKeyText(key)} lives in "${datacenter}", where no drone can run "${program}" now.${how}`,

@@ -247,8 +247,14 @@ interface HeldTicket extends Resource {
 export interface Tickets {
   /** Takes a place, or keeps it. */
   hold(ticket: HeldTicket): Promise<void>;
-  /** Leaves the line. Leaving twice is safe. */
-  drop(ticketId: string): Promise<void>;
+  /** Leaves the line, and records the wait. Leaving twice is safe. */
+  drop(left: LeftTicket): Promise<void>;
+}
+
+/** A ticket whose connect is answered. */
+interface LeftTicket {
+  readonly ticketId: string;
+  readonly outcome: 'granted' | 'gave_up';
 }
 
 /**
@@ -270,20 +276,20 @@ export function createTickets(sql: Sql<'general'>): Tickets {
     },
     keysOf: ({ ticketId }) => [ticketId],
   });
-  const drops = createCoalescer<string, true>({
+  const drops = createCoalescer<LeftTicket, true>({
     ...common,
-    run: async (ticketIds) => {
-      await dropTickets(sql, ticketIds);
-      return ticketIds.map(() => true);
+    run: async (left) => {
+      await dropTickets(sql, left);
+      return left.map(() => true);
     },
-    keysOf: (ticketId) => [ticketId],
+    keysOf: ({ ticketId }) => [ticketId],
   });
   return {
     async hold(ticket) {
       await holds.submit(ticket);
     },
-    async drop(ticketId) {
-      await drops.submit(ticketId);
+    async drop(left) {
+      await drops.submit(left);
     },
   };
 }
@@ -307,9 +313,30 @@ async function holdTickets(sql: Sql<'general'>, tickets: readonly HeldTicket[]):
     returning w.ticket_id::text`;
 }
 
-async function dropTickets(sql: Sql<'general'>, ticketIds: readonly string[]): Promise<void> {
+/**
+ * Only its connect knows what became of a wait for a key: a ticket is no grant. It ended with the grant, if there was one,
+ * and not when its caller was told. The trigger records the waits of other tickets. Index: `lease_pkey`.
+ */
+async function dropTickets(sql: Sql<'general'>, left: readonly LeftTicket[]): Promise<void> {
+  const ticketIds = left.map(({ ticketId }) => ticketId);
   await sql.$queryRaw`
-    delete from lease_waiter where ticket_id = any(${ticketIds}::uuid[]) returning waiter`;
+    with gone as (
+      delete from lease_waiter w where w.ticket_id = any(${ticketIds}::uuid[]) returning w.*
+    )
+    insert into lease_wait (face, namespace, name, ended_at, ticket_id, began_at, waiter, outcome)
+    select g.face, g.namespace, g.name, coalesce(granted.at, clock_timestamp()), g.ticket_id, g.created_at, g.waiter,
+      a.outcome
+    from gone g
+    join unnest(${ticketIds}::uuid[], ${left.map(({ outcome }) => outcome)}::text[])
+      as a (ticket_id, outcome) on a.ticket_id = g.ticket_id
+    left join lateral (
+      select l.granted_at as at from lease l
+      where a.outcome = 'granted' and l.face = g.face and l.namespace = g.namespace and l.name = g.name
+        and l.granted_at > g.created_at
+      limit 1
+    ) granted on true
+    on conflict do nothing
+    returning waiter`;
 }
 
 /**
@@ -319,15 +346,26 @@ async function dropTickets(sql: Sql<'general'>, ticketIds: readonly string[]): P
  */
 export async function dropLapsedTickets(sql: Sql<'general'>, limit: number): Promise<number> {
   const rows = await sql.$queryRaw<{ waiter: string }[]>`
-    delete from lease_waiter w
-    using (
-      select id from lease_waiter
-      where valid_until < clock_timestamp() - case face
-        when 'environment' then interval '24 hours' else interval '10 seconds' end
-      limit ${limit}
-      for update skip locked
-    ) old
-    where w.id = old.id
-    returning w.waiter`;
+    with gone as (
+      delete from lease_waiter w
+      using (
+        select id from lease_waiter
+        where valid_until < clock_timestamp() - case face
+          when 'environment' then interval '24 hours' else interval '10 seconds' end
+        limit ${limit}
+        for update skip locked
+      ) old
+      where w.id = old.id
+      returning w.*
+    ),
+    -- The others are recorded by the trigger.
+    of_keys as (
+      insert into lease_wait (face, namespace, name, ended_at, ticket_id, began_at, waiter, outcome)
+      select g.face, g.namespace, g.name, g.valid_until, g.ticket_id, g.created_at, g.waiter, 'lapsed'
+      from gone g
+      where g.face = 'key'
+      on conflict do nothing
+    )
+    select g.waiter from gone g`;
   return rows.length;
 }

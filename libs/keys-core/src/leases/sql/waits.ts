@@ -172,7 +172,7 @@ export interface WaitsFound {
 
 /**
  * The waits that ended within the window `asked`, of tickets and rows of `lease_wait` `w` that fulfil `of`, at most `max`
- * of each. A ticket for an environment that has lapsed is kept for a day, and becomes a row of `lease_wait` then.
+ * of each. A ticket that has lapsed is kept for a while, one for an environment for a day, and becomes a row of `lease_wait` then.
  */
 function endedWaits(of: Fragment, max: number): Fragment {
   return fragment`
@@ -188,7 +188,7 @@ function endedWaits(of: Fragment, max: number): Fragment {
         (
           select w.face, w.namespace, w.name, w.ticket_id, w.waiter, w.created_at, w.valid_until, 'lapsed'
           from lease_waiter w
-          where ${of} and w.face <> 'key'
+          where ${of}
             and w.valid_until >= (select a.since from asked a) and w.valid_until <= (select a.now from asked a)
           order by w.valid_until desc
           limit ${max}
@@ -277,7 +277,7 @@ export async function readMostWaited(
       select r.face, r.namespace, r.name, r.began_at, r.ended_at, r.outcome from recent r
       union all
       select o.face, o.namespace, o.name, o.created_at, null, null from lease_waiter o
-      where o.face <> 'key' and o.valid_until > (select a.now from asked a)
+      where o.valid_until > (select a.now from asked a)
     ),
     counted as (
       select w.face, w.namespace, w.name, w.ended_at, w.outcome,
