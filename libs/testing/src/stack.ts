@@ -26,7 +26,7 @@ export { StageDrone } from './stage/stage-drone.ts';
 export type { ClockFault } from './stage/skewed-clocks.ts';
 export { startPodman, TEST_ULIMITS, type PodmanOptions, type TestPodman } from './podman.ts';
 export { quickestMs } from './quickest.ts';
-export { repetitions, seed } from './chance.ts';
+export { repetitions, seed, someOf } from './chance.ts';
 export { startPgBouncer, type PgBouncerOptions, type TestPgBouncer } from './postgres/pgbouncer.ts';
 export { createSmallDisk, type SmallDisk } from './postgres/small-disk.ts';
 export { copyDatabase, type DatabaseCopy } from './postgres/database-copy.ts';
