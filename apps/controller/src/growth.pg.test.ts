@@ -37,6 +37,11 @@ const FEEDS: Readonly<Record<string, string>> = {
   lease_waiter: `insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
     select 'lease', 'n', i::text, gen_random_uuid(), 'a', 'p', clock_timestamp() - interval '1 minute'
     from generate_series(1, FED) i`,
+  environment_superseding: `insert into environment_superseding (
+      namespace, name, action, priority, at, after_event_id, request_id, refusal
+    )
+    select 'n', i::text, 'deploy', 0, clock_timestamp() - interval '9 days', i, gen_random_uuid(), '{}'
+    from generate_series(1, FED) i`,
   backend: `insert into backend (
       id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id, fencing_token,
       status, status_rank, created_at, status_at
