@@ -354,6 +354,13 @@ const QUEUE = [
     replace: "when 'environment' then interval '10 seconds'",
   },
   {
+    name: 'superseded-asks-again',
+    breaks: 'a request that has lost its grant does not come after one that has superseded it',
+    file: `${CORE}/leases/environment-waiting.ts`,
+    find: 'await recordSuperseding(tx, request, refusal);',
+    replace: 'if (supersede === undefined) await recordSuperseding(tx, request, refusal);',
+  },
+  {
     name: 'together-is-an-order',
     breaks: 'leases that are granted together are not taken in an order',
     file: `${CORE}/leases/why.ts`,

@@ -165,6 +165,11 @@ describe('a service with a coordinator', () => {
     const reaped = await alice.reapStaleLeases([['test']], true, () => undefined);
     const use = { action: 'deploy', holder: 'ci', record: () => 'recorded' };
     const environment = await core.withEnvironmentLease('prod', use);
+    const deployment = await core.withEnvironmentLease('prod', {
+      ...use,
+      waitMs: 10_000,
+      supersede: 'waiting',
+    });
     await database.administrate(`
       insert into leasehold.lease_declaration
         (namespace, ttl_ms, declared_by, principal, permits_per_key, permits_total, permits_by)
@@ -175,11 +180,9 @@ describe('a service with a coordinator', () => {
     );
 
     expect(written).toEqual(['granted', 'renewed', 'released']);
-    expect([second.outcome, leader.outcome, environment.outcome, permit.outcome]).toEqual([
-      'granted',
-      'granted',
-      'recorded',
-      'granted',
+    const answers = [second, leader, environment, deployment, permit];
+    expect(answers.map(({ outcome }) => outcome)).toEqual([
+      ...['granted', 'granted', 'recorded', 'recorded', 'granted'],
     ]);
     expect(reaped.failedCount).toBe(0);
     const orders = database.poolOf('orders');

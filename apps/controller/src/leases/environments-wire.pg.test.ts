@@ -154,6 +154,25 @@ describe('environments on the wire', () => {
       });
     });
 
+    test('refuse a caller that has lost its grant, and was superseded meanwhile; the queue shows it', async () => {
+      const environment = randomUUID();
+      const held = await acquired({ environment, action: 'deploy' });
+      const again = randomUUID();
+      const old = acquire(environment, 'v1', { waitMs: 60_000, idempotencyKey: again });
+      await inLine(environment, 'v1');
+      await release(held);
+      await release(((await old) as { lease: WireLease }).lease);
+      await acquire(environment, 'v2', { waitMs: 60_000, supersede: 'waiting' });
+      const idempotencyKey = randomUUID();
+      const ask = () => acquire(environment, 'v1', { waitMs: 60_000, again, idempotencyKey });
+
+      expect([await ask(), await ask()]).toEqual(Array(2).fill('environment.superseded'));
+      expect(await queueOf(environment)).toMatchObject({
+        waiting: [],
+        superseded: [{ waiter: 'v1', action: 'deploy', by: 'v2' }],
+      });
+    });
+
     test('answer a call whose time is over with the place in line', async () => {
       const environment = randomUUID();
       await acquired({ environment, holder: 'v1', comment: '1' });
@@ -171,6 +190,7 @@ describe('environments on the wire', () => {
       const environment = randomUUID();
 
       expect(await acquire(environment, 'v2', { supersede: 'running' })).toBe('request.invalid');
+      expect(await acquire(environment, 'v2', { again: 'a key' })).toBe('request.invalid');
       const unkeyed = { waitMs: 600_000, idempotencyKey: undefined };
       expect(await acquire(environment, 'v2', unkeyed)).toBe('request.invalid');
     });

@@ -363,12 +363,18 @@ export const acquireEnvironmentInputSchema = tryAcquireInputSchema
     order: z.enum(['oldest', 'newest']).optional(),
     /** Refuses those that wait for the same action; with `running`, also revokes the one that holds it. */
     supersede: z.enum(['waiting', 'running']).optional(),
+    /** Of the last request of this wait whose place or grant was lost: what has superseded that refuses this one. */
+    again: idempotencyKeySchema.optional(),
   })
   .superRefine((input, ctx) => {
     assertResumable(input, ctx);
-    if (input.supersede === undefined || input.waitMs > 0) return;
-    const message = 'needs waitMs: what runs may take long to stop';
-    ctx.addIssue({ code: 'custom', path: ['supersede'], message });
+    if (input.waitMs > 0) return;
+    const needsWait = (field: 'supersede' | 'again', why: string): void => {
+      if (input[field] === undefined) return;
+      ctx.addIssue({ code: 'custom', path: [field], message: `needs waitMs: ${why}` });
+    };
+    needsWait('supersede', 'what runs may take long to stop');
+    needsWait('again', 'only what waits is asked for again');
   });
 
 const environmentAddressFields = {

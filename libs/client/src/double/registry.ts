@@ -101,6 +101,10 @@ export class TestRegistry {
   readonly #attempts = new Map<string, ModelGrant>();
   readonly #givenUp = new Set<string>();
   readonly #superseded = new Map<string, EnvironmentSupersededError>();
+  /** In which order requests came, by idempotency key. */
+  readonly #arrivals = new Map<string, number>();
+  /** The newest request that superseded others, by the id of its environment and its action. */
+  readonly #supersedings = new Map<string, { number: number; error: EnvironmentSupersededError }>();
   readonly #observers = new Set<() => void>();
   #isTelling = false;
   /** By the id of an environment. */
@@ -123,8 +127,7 @@ export class TestRegistry {
     if (request.mode !== undefined && request.mode !== 'exclusive') throw oneAtATime();
     if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
     const id = idOf({ face: arrival.face, ...request });
-    const superseded = this.#superseded.get(request.idempotencyKey);
-    if (superseded !== undefined) throw superseded;
+    this.#assertNotSuperseded(id, request);
     if (request.override === undefined) this.#assertNotFrozen(id, waitMs);
     const line = this.#lines.get(id) ?? [];
     this.#lines.set(id, line);
@@ -149,13 +152,29 @@ export class TestRegistry {
     this.#freezes.set(idOf(scope), { reason, untilMs: this.#clock.nowMs() + forMs });
   }
 
+  /** Nobody runs after a newer request that has superseded it, also if it asks again. */
+  #assertNotSuperseded(id: string, { idempotencyKey, action, again = '' }: AcquireRequest): void {
+    if (!this.#arrivals.has(idempotencyKey)) {
+      this.#arrivals.set(idempotencyKey, this.#arrivals.size);
+      const newest = this.#supersedings.get(supersedingId(id, action));
+      if (newest !== undefined && newest.number > (this.#arrivals.get(again) ?? Infinity)) {
+        this.#superseded.set(idempotencyKey, newest.error);
+      }
+    }
+    const superseded = this.#superseded.get(idempotencyKey);
+    if (superseded !== undefined) throw superseded;
+  }
+
   /** Ends those that wait for the same action, and what runs for it if the request asks for that. */
-  #supersede(id: string, line: Ticket[], { action, holder, supersede }: AcquireRequest): void {
+  #supersede(id: string, line: Ticket[], request: AcquireRequest): void {
+    const { action, holder, supersede, idempotencyKey } = request;
     const nowMs = this.#now();
     const details = { by: holder, since: new Date(nowMs).toISOString() };
-    for (const old of line.filter(({ request }) => request.action === action)) {
+    const error = new EnvironmentSupersededError({ details });
+    const number = this.#arrivals.get(idempotencyKey) ?? 0;
+    this.#supersedings.set(supersedingId(id, action), { number, error });
+    for (const old of line.filter(({ request: { action: its } }) => its === action)) {
       line.splice(line.indexOf(old), 1);
-      const error = new EnvironmentSupersededError({ details });
       this.#superseded.set(old.request.idempotencyKey, error);
       old.refuse(error);
     }
@@ -415,6 +434,10 @@ function idOf({
   key,
 }: Omit<LeaseScope, 'face'> & { readonly face: Face }): string {
   return `${face}\0${namespace.join('.')}\0${key}`;
+}
+
+function supersedingId(id: string, action = ''): string {
+  return `${id}\0${action}`;
 }
 
 function cancelledError(): LeaseholdCallError {

@@ -37,7 +37,7 @@ const ALONE_MS = 20;
 /** What a caller wants to acquire. */
 export interface AcquireIntent extends Omit<
   AcquireRequest,
-  'idempotencyKey' | 'namespace' | 'key' | 'confirms'
+  'idempotencyKey' | 'namespace' | 'key' | 'confirms' | 'again'
 > {
   readonly scope: LeaseScope;
   readonly waitMs: number;

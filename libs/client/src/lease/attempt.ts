@@ -61,7 +61,8 @@ interface LineWait extends Pick<AcquireRequest, 'supersede'> {
 /**
  * Asks, and waits in line until `endsAtMs`. A place in line is lost with its connection, or with a grant that was
  * confirmed too late; then a new one is taken. After a few losses it is taken without confirming: the network may be
- * too slow. `newRequest` makes a request with a key of its own. @throws see `acquireGrant`.
+ * too slow. A request for an environment names the one before, so that it is refused if that was superseded meanwhile.
+ * `newRequest` makes a request with a key of its own. @throws see `acquireGrant`.
  */
 export async function waitInLine(
   deps: AcquireDeps,
@@ -69,19 +70,24 @@ export async function waitInLine(
   { endsAtMs, signal, supersede, onWaiting }: LineWait,
 ): Promise<Acquired> {
   const { machine } = deps;
+  let again: string | undefined;
   for (let lossCount = 1; ; lossCount += 1) {
-    const waitMs = Math.max(0, endsAtMs - machine.clock.nowMs());
+    const leftMs = endsAtMs - machine.clock.nowMs();
+    // Without a wait it could not name the one before.
+    const waitMs = Math.max(again === undefined ? 0 : 1, leftMs);
     signal?.throwIfAborted();
+    const request = newRequest();
     try {
       const confirms = waitMs > 0 && lossCount <= CONFIRMING_TRIES_MAX;
       // A place that is taken again supersedes nobody: those who wait then may have come later.
       const superseding = lossCount === 1 ? supersede : undefined;
-      const request = { ...newRequest(), confirms, supersede: superseding };
-      return await acquireGrant(deps, request, { waitMs, signal, onWaiting });
+      const asked = { ...request, confirms, supersede: superseding, again };
+      return await acquireGrant(deps, asked, { waitMs, signal, onWaiting });
     } catch (error) {
       const isPlaceLost =
         error instanceof LeaseholdCallError && error.code === 'lease.wait_cancelled';
-      if (!isPlaceLost || waitMs === 0) throw error;
+      if (!isPlaceLost || leftMs <= 0) throw error;
+      if (request.action !== undefined) again = request.idempotencyKey;
     }
     await pauseBeforeRetry(machine, lossCount, signal);
   }

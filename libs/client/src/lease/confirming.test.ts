@@ -1,10 +1,21 @@
 /** H-orphan-grant: a waiter confirms its grant before its caller gets it. */
 import { describe, expect, test } from 'vitest';
 import { settled, type ManualClock } from '../double/test-leasehold.ts';
+import { Ending } from '../signals.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { EnvironmentSupersededError } from '../transport/errors.ts';
+import { requestOf } from './acquire.ts';
 
 const TTL_MS = 30_000;
+const DEPLOYMENT = {
+  scope: { face: 'environment', namespace: ['user'], key: 'prod' },
+  ttlMs: TTL_MS,
+  holder: 'v1',
+  action: 'deploy',
+  waitMs: 20_000,
+  renews: true,
+  signal: undefined,
+} as const;
 
 /** Lets time pass in pieces: a piece ends early if the clock jumps during it. */
 async function advance(clock: ManualClock, pieces: number): Promise<void> {
@@ -72,6 +83,7 @@ describe('a lease that was waited for', () => {
     const lease = await acquired;
 
     expect(new Set(waits.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(2);
+    expect(wire.acquires.map(({ again }) => again)).toEqual([undefined, undefined, undefined]);
     expect(lease.isHeld).toBe(true);
     expect(wire.holderOf('k')).toBe('bob');
   });
@@ -123,15 +135,56 @@ describe('a lease that was waited for', () => {
     wire.beforeHeartbeat = () => {
       wire.blockRenewal('prod');
     };
-    const scope = { face: 'environment', namespace: ['user'], key: 'prod' } as const;
-    const environment = { scope, ttlMs: TTL_MS, holder: 'v1', action: 'deploy', waitMs: 20_000 };
 
-    const acquired = taker.acquire({ ...environment, renews: true, signal: undefined });
+    const acquired = taker.acquire(DEPLOYMENT);
 
     await expect(acquired).rejects.toMatchObject({
       code: 'environment.superseded',
       details: { by: 'v2' },
     });
+  });
+
+  test('names the last request that was lost if it is an environment, and waits to the end', async () => {
+    const { clock, wire, taker } = setUpLeases();
+    wire.isWaitedFor = true;
+    const waits: number[] = [];
+    const acquire = wire.acquire.bind(wire);
+    wire.acquire = (request, waitMs, ending) => {
+      waits.push(waitMs);
+      return acquire(request, waitMs, ending);
+    };
+    wire.beforeHeartbeat = (count) => {
+      if (count < 3) clock.jump(1_000);
+    };
+    const acquired = taker.acquire({ ...DEPLOYMENT, supersede: 'waiting', waitMs: 2_050 });
+    await advance(clock, 5);
+
+    expect((await acquired).isHeld).toBe(true);
+    expect(wire.acquires.map(({ again, supersede }) => [again, supersede])).toEqual([
+      [undefined, 'waiting'],
+      [wire.acquires[0]?.idempotencyKey, undefined],
+      [wire.acquires[1]?.idempotencyKey, undefined],
+    ]);
+    expect(Math.min(...waits)).toBe(1);
+  });
+
+  test('does not come after a newer request for an environment that has superseded it before it was confirmed', async () => {
+    const { clock, wire, taker } = setUpLeases();
+    wire.isWaitedFor = true;
+    const newer = { ...requestOf({ clock, uuid: () => 'v2', random: () => 0 }, DEPLOYMENT) };
+    wire.beforeHeartbeat = () => {
+      clock.jump(1_000);
+      void wire.acquire({ ...newer, holder: 'v2', supersede: 'waiting' }, 1_000, new Ending());
+    };
+    const acquired = taker.acquire(DEPLOYMENT);
+    const refused = expect(acquired).rejects.toMatchObject({
+      code: 'environment.superseded',
+      details: { by: 'v2' },
+    });
+    await advance(clock, 3);
+
+    await refused;
+    expect(wire.holderOf('prod')).toBe('v2');
   });
 
   test('is requested without confirmation after three confirmations were too late', async () => {

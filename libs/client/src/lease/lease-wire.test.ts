@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
@@ -8,18 +9,19 @@ import { ManualClock } from '../double/test-leasehold.ts';
 import { Ending } from '../signals.ts';
 import { createControllerClient } from '../transport/controller-client.ts';
 import { Reachability } from '../transport/links.ts';
-import { createLeaseWire } from './lease-wire.ts';
+import { createEnvironmentWire, createLeaseWire } from './lease-wire.ts';
 
 const FAILED = {
   outcome: 'failed',
   error: { code: 'request.outcome_unknown', message: 'lost', retryable: true, details: {} },
 };
 
-/** A wire to a controller that answers a release when the test wants it. */
+/** Wires to a controller that answers when the test wants it. */
 async function setUp() {
   const asked: ServerResponse[] = [];
+  const bodies: Promise<unknown>[] = [];
   const server = createServer((request, response) => {
-    request.resume();
+    bodies.push(json(request));
     asked.push(response);
   });
   server.listen(0, '127.0.0.1');
@@ -35,9 +37,12 @@ async function setUp() {
   const machine = { clock, uuid: () => 'id', random: () => 0.5 };
   const failures = () => new Map<string, unknown>();
   const reach = { clock, transport: 'http', failures, connectMs: 3_000, url } as const;
+  const deps = { api: client.api, machine, reachability: new Reachability(reach) };
   return {
-    wire: createLeaseWire({ api: client.api, machine, reachability: new Reachability(reach) }),
+    wire: createLeaseWire(deps),
+    environments: createEnvironmentWire(deps),
     clock,
+    bodies,
     /** The next request, once it has arrived. */
     next: () => waitUntil(() => asked.shift()),
   };
@@ -82,4 +87,17 @@ test('a release that fails after its caller has stopped waiting, or after its ca
   await answer(askedAgain, FAILED);
 
   expect(unhandled).toEqual([]);
+});
+
+test('a request that waits for an environment says how it stands in its line, and which one was lost before', async () => {
+  const { environments, next, bodies } = await setUp();
+  const how = { order: 'newest', supersede: 'waiting', again: 'the last key' } as const;
+  const named = { namespace: ['shop'], key: 'prod', ttlMs: 1_000, holder: 'ci', action: 'deploy' };
+  const request = { ...named, ...how, idempotencyKey: 'key' };
+  const acquired = environments.acquire(request, 500, new Ending());
+  const response = await next();
+
+  expect(await bodies[0]).toMatchObject({ ...how, environment: ['shop', 'prod'], waitMs: 500 });
+  await answer(response, FAILED);
+  await acquired;
 });

@@ -49,6 +49,8 @@ export interface AcquireRequest {
   /** How a request for an environment that waits stands in its line. */
   readonly order?: 'oldest' | 'newest' | undefined;
   readonly supersede?: 'waiting' | 'running' | undefined;
+  /** The key of the attempt before, whose place in that line, or whose grant, was lost. */
+  readonly again?: string | undefined;
   readonly idempotencyKey: string;
   /** Whether the grant is renewed before it is handed out: until then it is a short one. */
   readonly confirms?: boolean | undefined;
@@ -190,7 +192,8 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
     ...sharedCalls(api.environments, deps),
     downgrade: () => Promise.reject(heldAlone()),
     acquire(request, waitMs, ending, callMs) {
-      const { namespace, key, ttlMs, action = '', confirms, order, supersede, ...rest } = request;
+      const { order, supersede, again, ...asked } = request;
+      const { namespace, key, ttlMs, action = '', confirms, ...rest } = asked;
       const localTimeMs = machine.clock.nowMs();
       const environment = [...namespace, key];
       const named = { environment, action, localTimeMs, durationMs: ttlMs, mode: undefined };
@@ -199,7 +202,7 @@ export function createEnvironmentWire(deps: WireDeps): LeaseWire {
       if (waitMs <= 0) {
         return unlessOver(ending, api.environments.tryAcquire.mutate(wanted, { signal }));
       }
-      const waiting = { waitMs: Math.ceil(waitMs), callMs, confirms, order, supersede };
+      const waiting = { waitMs: Math.ceil(waitMs), callMs, confirms, order, supersede, again };
       return api.environments.acquire.mutate({ ...wanted, ...waiting }, { signal });
     },
     async release(request, ending, datacenter) {

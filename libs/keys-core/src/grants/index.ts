@@ -80,6 +80,7 @@ export {
   takeTurnsInLine,
   type QueuedRow,
 } from './sql/environment-line.ts';
+export { recordSuperseding, refuseIfSuperseded } from './sql/environment-superseding.ts';
 export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
 export {
   type AcquiredOrRenewed,

@@ -142,6 +142,8 @@ class LineAcquirer<Held extends HeldAnswer> implements Acquirer<Held> {
       await assertMayPass(this.#asking, call);
       return true;
     }
+    // It is decided there whether it was superseded.
+    if (standing?.again !== undefined) return true;
     const isAlone = requests.length === 1;
     return (isAlone && this.#room.isAwaited(requests[0])) || this.#asking.isBusy(requests);
   }

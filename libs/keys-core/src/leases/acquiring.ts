@@ -389,15 +389,20 @@ function answerForOne({
 
 /** @throws {LeaseError} `request.invalid`. */
 function standingOf(input: Input, { role }: Caller, life: CallerLife): Standing {
-  const { supersede, waitMs, order } = input;
+  const { supersede, again, waitMs, order } = input;
   if (supersede !== undefined && waitMs === 0) {
     const message = 'supersede needs waitMs: what runs may take long to stop';
     throw new LeaseError('request.invalid', message, { details: { field: 'supersede' } });
+  }
+  if (again !== undefined && waitMs === 0) {
+    const message = 'again needs waitMs: only what waits is asked for again';
+    throw new LeaseError('request.invalid', message, { details: { field: 'again' } });
   }
   return {
     priority: priorityOf(role),
     isNewestFirst: order === 'newest',
     supersede,
+    again,
     onSuperseded: (superseded) => life.onSuperseded?.(superseded),
   };
 }
@@ -414,6 +419,7 @@ function fingerprintOf(resource: Resource, input: Input): string {
     ...(input.override === undefined ? {} : { override: input.override.reason }),
     ...(input.order === undefined ? {} : { order: input.order }),
     ...(input.supersede === undefined ? {} : { supersede: input.supersede }),
+    ...(input.again === undefined ? {} : { again: input.again }),
     ...(input.mode === undefined || input.mode === 'exclusive' ? {} : { mode: input.mode }),
   });
   return fingerprint;

@@ -9,6 +9,8 @@ import {
   readRunning,
   readStoppingFreezes,
   type RecordedRefusal,
+  recordSuperseding,
+  refuseIfSuperseded,
   revoke,
   type Supersede,
   supersedeWaiting,
@@ -33,11 +35,23 @@ export interface Superseded {
   readonly leaseId: string | null;
 }
 
+/** How an environment is waited for. */
+export interface WaitInOrder {
+  /** Whether it stands before those that came earlier, instead of after them. */
+  readonly order?: 'oldest' | 'newest' | undefined;
+  /** With `waitMs`: what becomes of requests for the same action that came earlier. */
+  readonly supersede?: Supersede | undefined;
+  /**
+   * With `waitMs`: the idempotency key of the last request of this wait, whose place or grant was lost. If that was superseded
+   * meanwhile, this one is too.
+   */
+  readonly again?: string | undefined;
+}
+
 /** How a caller stands in the line for an environment. */
-export interface Standing {
+export interface Standing extends Pick<WaitInOrder, 'supersede' | 'again'> {
   readonly priority: number;
   readonly isNewestFirst: boolean;
-  readonly supersede?: Supersede | undefined;
   /** Called once, if it has superseded anything. */
   readonly onSuperseded?: ((superseded: Superseded) => void) | undefined;
 }
@@ -65,8 +79,9 @@ const JOIN_TRIES_MAX = 3;
 /**
  * Joins lines: takes a place, or the one again that the request has there. A request that supersedes does so in the same
  * transaction, and only when it comes for the first time: repeated, it supersedes nothing newer than itself. One that is
- * frozen for longer than it waits supersedes nothing. Resolves to undefined when its key was used. Those for one
- * environment take turns here too, so that a crowd keeps one connection busy, not all.
+ * frozen for longer than it waits supersedes nothing. Resolves to undefined when its key was used, or when the one that it
+ * asks again for was superseded: that is its recorded answer then. Those for one environment take turns here too, so that a
+ * crowd keeps one connection busy, not all.
  *
  * @throws {LeaseError} `grant.contended`: what runs is locked for long; `request.rate_limited`: its caller has too many
  * places in this line.
@@ -114,10 +129,13 @@ async function joinOnce(
   request: Request,
   joining: Joining,
 ): Promise<Ticket | undefined> {
-  const { supersede, priority, isNewestFirst, giveUpAtMs } = joining;
+  const { supersede, again, priority, isNewestFirst, giveUpAtMs } = joining;
   const asked = { ...request, action: request.tag, priority, isNewestFirst };
-  const { ticket, superseded } = await store.general.$transaction(async (tx) => {
+  const { ticket, superseded, isRefused } = await store.general.$transaction(async (tx) => {
     await takeTurnsInLine(tx, request);
+    if (again !== undefined && (await refuseIfSuperseded(tx, asked, again))) {
+      return { isRefused: true };
+    }
     const ticket = await joinEnvironmentLine(tx, asked);
     if (ticket === undefined) return { ticket };
     // A first look refuses what is frozen.
@@ -131,6 +149,7 @@ async function joinOnce(
     await assertPlaceLeft(tx, request);
     return { ticket, superseded };
   });
+  if (isRefused === true) store.observer.superseded('waiting', 1);
   if (superseded !== undefined) announce(store, request, joining, superseded);
   return ticket;
 }
@@ -171,6 +190,7 @@ async function supersedeOthers(
   }
   // After that, so that it finds what was granted to one of them meanwhile.
   const leaseId = supersede === 'running' ? await readRunning(tx, request) : undefined;
+  await recordSuperseding(tx, request, refusal);
   if (leaseId === undefined) return { waiting, leaseId: null };
   const { actor, waiter, comment } = request;
   const by = comment === null ? waiter : `${waiter} (${comment})`;

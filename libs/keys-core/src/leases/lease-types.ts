@@ -18,9 +18,8 @@ import type { Deadlines } from '../kernel/ladder.ts';
 import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
 import type { Permits, PoolUse, SlotMode } from '../kernel/pool.ts';
 import type { Face, Named, Resource } from '../kernel/resource.ts';
-import type { Supersede } from '../grants/index.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
-import type { Superseded } from './environment-waiting.ts';
+import type { Superseded, WaitInOrder } from './environment-waiting.ts';
 
 /** When the holder renews, and from when it must not act any more, in its own clock. */
 export interface LeaseDeadlines {
@@ -29,7 +28,7 @@ export interface LeaseDeadlines {
 }
 
 /** What a service asks for. Bounds have been checked by the caller. */
-export interface AcquireInput {
+export interface AcquireInput extends WaitInOrder {
   /** Segments joined by `.`. */
   readonly namespace: string;
   readonly name: string;
@@ -42,10 +41,6 @@ export interface AcquireInput {
    * again with the same idempotency key and what is left of `waitMs`.
    */
   readonly callMs?: number | undefined;
-  /** For an environment: whether it stands before those that came earlier, instead of after them. */
-  readonly order?: 'oldest' | 'newest' | undefined;
-  /** For an environment, with `waitMs`: what becomes of requests for the same action that came earlier. */
-  readonly supersede?: Supersede | undefined;
   readonly holder: string;
   /** `shared` beside others that share it, `permit` as one of a declared number; by default alone. */
   readonly mode?: SlotMode | undefined;

@@ -1,4 +1,5 @@
 import { statusRank } from '../../kernel/backends.ts';
+import { LIMITS } from '../../kernel/limits.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { isSurelyOver } from '../../postgres/clock/expiry.ts';
 import {
@@ -129,6 +130,9 @@ export async function deleteFreeRows(
 /** How long what became of a wait is kept: the longest window that is asked for is a day. */
 const WAITS_KEPT_HOURS = 25;
 
+/** How long a request is known that has superseded others: those may ask again for as long as one waits in line. */
+const SUPERSEDING_KEPT_HOURS = LIMITS.waitMsInLineMax / 3_600_000 + KEPT_HOURS;
+
 /** How long the callback of an expired lease waits to be called. */
 export const CALLBACK_KEPT_MS = 24 * 60 * 60 * 1_000;
 
@@ -170,6 +174,20 @@ export async function removeOldLeaseRows(
         where w.face = o.face and w.namespace = o.namespace and w.name = o.name
           and w.ended_at = o.ended_at and w.ticket_id = o.ticket_id
         returning w.ticket_id
+      )`,
+  });
+  // Index: `environment_superseding_at_idx`.
+  await removeOld(sql, pass, 'superseding', {
+    old: fragment`
+      select s.namespace, s.name, s.action, s.priority from environment_superseding s
+      where s.at < clock_timestamp() - ${SUPERSEDING_KEPT_HOURS}::int * interval '1 hour'
+      order by s.at`,
+    deletes: fragment`
+      gone as (
+        delete from environment_superseding s
+        using old o
+        where s.namespace = o.namespace and s.name = o.name and s.action = o.action and s.priority = o.priority
+        returning s.at
       )`,
   });
   await removeAll(pass, 'tickets', () => dropLapsedTickets(sql, ROWS_PER_STATEMENT_MAX));

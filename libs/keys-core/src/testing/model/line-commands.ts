@@ -270,14 +270,14 @@ const turns = fc.record({ back: fc.nat({ max: 3 }), crash: crashesOfAll }).map((
 async function join(
   { kernel: { store } }: RealLines,
   wanted: LineAsk,
-  supersede?: Supersede,
+  how: { readonly supersede?: Supersede; readonly again?: string } = {},
 ): Promise<boolean> {
   const [first, ...others] = requestsOf(wanted, true);
   const { leaseId, holder, idempotencyKey = leaseId } = first;
   const asked = { ...first, ticketId: leaseId, waiter: holder, idempotencyKey };
   if (first.face === 'environment') {
     const { priority, isNewestFirst } = wanted;
-    const standing = { priority, isNewestFirst, supersede };
+    const standing = { priority, isNewestFirst, ...how };
     const giveUpAtMs = store.clock.nowMs() + WAIT_MS;
     const ticket = await createJoinForEnvironment(store)(asked, standing, giveUpAtMs);
     return ticket !== undefined;
@@ -341,7 +341,7 @@ const superseding = fc
   .map(({ asked, what, crashAt }) =>
     command(`supersede ${JSON.stringify({ asked, what, crashAt })}`, async (model, real) => {
       const wanted = askOf(asked, real);
-      const sent = () => join(real, wanted, what);
+      const sent = () => join(real, wanted, { supersede: what });
       const hasJoined =
         crashAt === undefined ? await sent() : await real.crashes.during(crashAt, 'error', sent);
       if (hasJoined === undefined) return;
@@ -351,6 +351,26 @@ const superseding = fc
       if (!model.isFrozen(wanted, WAIT_MS)) model.supersede(ticket, what);
     }),
   );
+
+/** One that was granted an environment from its place in line has lost that, and asks again. */
+const askingAgain = fc.record({ back }).map((asked) =>
+  command(`ask again ${JSON.stringify(asked)}`, async (model, real) => {
+    const lost = real.tickets.flatMap(({ ask }) =>
+      model.holds.flatMap((hold) =>
+        hold.leaseId === ask.parts[0]?.leaseId && hold.resource.face === 'environment'
+          ? { ask, hold }
+          : [],
+      ),
+    );
+    if (lost.length === 0) return;
+    const { ask, hold } = at(lost, asked.back);
+    const parts = [{ resource: hold.resource, leaseId: randomUUID(), mode: 'alone' } as const];
+    const wanted = { ...ask, parts };
+    const isSuperseded = model.isSupersededSince(hold, ask.priority);
+    expect(await join(real, wanted, { again: hold.leaseId })).toBe(!isSuperseded);
+    if (!isSuperseded) real.tickets.push(model.join(wanted));
+  }),
+);
 
 const refOf = ({ leaseId, token }: ModelHold) => ({
   ...{ leaseId, fencingToken: String(token), principal: PRINCIPAL, actor: 'holder' },
@@ -477,8 +497,8 @@ const boundaries = fc.record({ back, offsetMs: fc.constantFrom(-1, 0, 1) }).map(
 /** Every command, weighted by repetition: mostly requests and turns. */
 export const LINE_COMMANDS: fc.Arbitrary<LineCommand>[] = [
   ...[asking, asking, asking, asking, joining, joining, turns, turns, turns],
-  ...[rejoining, leaving, prolonging, superseding, renewing, releasing, releasing, revoking],
-  ...[downgrading, declaring, freezing, waiting, boundaries],
+  ...[rejoining, leaving, prolonging, superseding, askingAgain, renewing, releasing, releasing],
+  ...[revoking, downgrading, declaring, freezing, waiting, boundaries],
 ];
 
 /** Compares all that is held in this run and all who wait with the model. */

@@ -42,9 +42,13 @@ export interface ModelHold {
   readonly ttlMs: number;
   readonly action: string;
   readonly token: bigint;
+  /** Of its grant, among all grants and supersedings. */
+  readonly order: number;
   mode: ModelMode;
   expiresAt: number;
   isRenewable: boolean;
+  /** Whether it was revoked by what supersedes. */
+  isSuperseded: boolean;
   isEnded: boolean;
 }
 
@@ -59,6 +63,12 @@ export interface ModelFreeze {
   /** Undefined: any. */
   readonly action: string | undefined;
   readonly untilMs: number;
+}
+
+/** A request that has superseded others. */
+interface ModelSuperseding extends Pick<LineAsk, 'action' | 'priority'> {
+  readonly key: string;
+  readonly order: number;
 }
 
 /** `refused`: somebody holds it, or is before it in a line; `invalid`: it wants more permits than there are. */
@@ -78,6 +88,8 @@ export class LineModel {
   freezes: ModelFreeze[] = [];
   tickets: ModelTicket[] = [];
   #ticketCount = 0;
+  #orderCount = 0;
+  readonly #supersedings: ModelSuperseding[] = [];
   /** The leases that several hold. */
   readonly #pools = new Set<string>();
 
@@ -134,6 +146,8 @@ export class LineModel {
       const hold: ModelHold = {
         ...{ resource, leaseId, mode, token },
         ...{ holder: ask.holder, ttlMs: ask.ttlMs, action: ask.action },
+        order: (this.#orderCount += 1),
+        isSuperseded: false,
         expiresAt: this.nowMs + ask.ttlMs,
         isRenewable: true,
         isEnded: false,
@@ -176,6 +190,7 @@ export class LineModel {
     const [part] = parts;
     if (part === undefined) return;
     const key = resourceKey(part.resource);
+    this.#supersedings.push({ key, action, priority, order: (this.#orderCount += 1) });
     this.tickets = this.tickets.filter(
       ({ ask, number }) =>
         number === by.number ||
@@ -185,8 +200,21 @@ export class LineModel {
     );
     if (what === 'waiting') return;
     for (const hold of this.holdersOf(part.resource)) {
-      if (hold.action === action) hold.isRenewable = false;
+      if (hold.action !== action || !hold.isRenewable) continue;
+      hold.isRenewable = false;
+      hold.isSuperseded = true;
     }
+  }
+
+  /** Whether one that had this, and asks again, would come after a newer one that has superseded it. */
+  isSupersededSince(
+    { resource, action, order, isSuperseded }: ModelHold,
+    priority: number,
+  ): boolean {
+    const key = resourceKey(resource);
+    const isNewer = (one: ModelSuperseding): boolean =>
+      one.key === key && one.action === action && one.priority >= priority && one.order > order;
+    return isSuperseded || this.#supersedings.some(isNewer);
   }
 
   renew(hold: ModelHold): boolean {

@@ -1,0 +1,247 @@
+/** Who has lost a grant of an environment, and asks again, never comes after a newer request that has superseded it. */
+import { randomUUID } from 'node:crypto';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, test } from 'vitest';
+import { takeTurnsInLine } from '../grants/sql/environment-line.ts';
+import { removeOldLeaseRows } from '../grants/sql/retention.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
+import { aGate } from '../testing/coordinator-fixture.ts';
+import { eventsOf, MACHINE_CLOCK } from '../testing/kernel-fixture.ts';
+import {
+  acquire,
+  acquired,
+  ALIVE,
+  codeOf,
+  inLine,
+  isSomeoneWaiting,
+  type Leases,
+  lineOf,
+  openLeases,
+  released,
+  SERVICE,
+} from '../testing/lease-fixture.ts';
+import type { AcquireInput } from './lease-types.ts';
+
+const OPERATOR: Caller = {
+  principal: 'token-o',
+  actor: 'olga',
+  role: 'operator',
+  namespaces: null,
+};
+const DEPLOY = { namespace: 'team', name: 'prod', action: 'deploy', waitMs: 60_000 };
+
+type Change = Partial<AcquireInput>;
+
+/** Waits for `prod` behind another holder, is granted it, confirms too late, and gives up: its key. */
+async function lost(at: Leases, change: Change = {}, caller = SERVICE): Promise<string> {
+  const held = await acquired(at, { ...DEPLOY, holder: 'before' });
+  const idempotencyKey = randomUUID();
+  const wait = { ...DEPLOY, ...change, confirms: true, idempotencyKey };
+  const { answer } = await inLine(at, 'old', wait, ALIVE, caller);
+  await released(at, held);
+  expect(await answer).toMatchObject({ outcome: 'granted' });
+  await at.service.cancel({ idempotencyKey }, caller);
+  return idempotencyKey;
+}
+
+/** A newer deployment, from beginning to end. */
+async function newer(at: Leases, change: Change = {}): Promise<void> {
+  const asked = {
+    ...DEPLOY,
+    holder: 'new',
+    comment: '2',
+    supersede: 'waiting',
+    ...change,
+  } as const;
+  await released(at, await acquired(at, asked));
+}
+
+/** Asks by another request, as the client does that has lost the one with this key. */
+const again = (at: Leases, lostKey: string, change: Change = {}, caller = SERVICE) =>
+  acquire(at, { ...DEPLOY, holder: 'old', again: lostKey, ...change }, { caller });
+
+describe('a request by a caller that has lost its grant', () => {
+  test('is refused if a newer one has superseded it meanwhile, also when that has ended', async () => {
+    const at = await openLeases({}, 'environment');
+    const lostKey = await lost(at);
+    await newer(at);
+
+    await expect(again(at, lostKey)).rejects.toMatchObject({
+      code: 'environment.superseded',
+      retryable: false,
+      details: { by: 'new', byComment: '2', since: expect.stringMatching(/Z$/u) as string },
+    });
+    expect(await lineOf(at, 'prod')).toEqual([]);
+    const events = (await eventsOf(at, 'prod')).map((event) => event.split(' ')[0]);
+    expect(events.slice(-3)).toEqual(['granted', 'released', 'superseded']);
+  });
+
+  test('gets the same refusal whenever it is repeated', async () => {
+    const at = await openLeases({}, 'environment');
+    const lostKey = await lost(at);
+    await newer(at);
+    const idempotencyKey = randomUUID();
+    await codeOf(again(at, lostKey, { idempotencyKey }));
+    await newer(at, { holder: 'newest' });
+
+    await expect(again(at, lostKey, { idempotencyKey })).rejects.toMatchObject({
+      code: 'environment.superseded',
+      details: { by: 'new' },
+    });
+    const events = await eventsOf(at, 'prod');
+    expect(events.filter((event) => event.startsWith('superseded'))).toHaveLength(1);
+  });
+
+  test('is refused if it is lost once more, and superseded then', async () => {
+    const at = await openLeases({}, 'environment');
+    await newer(at);
+    const second = await lost(at, { again: await lost(at) });
+    await newer(at);
+
+    expect(await codeOf(again(at, second))).toBe('environment.superseded');
+  });
+
+  test('is refused if it had left the line before it was superseded', async () => {
+    const at = await openLeases({}, 'environment');
+    const held = await acquired(at, DEPLOY);
+    const idempotencyKey = randomUUID();
+    const { answer } = await inLine(at, 'old', { ...DEPLOY, idempotencyKey });
+    await at.service.cancel({ idempotencyKey }, SERVICE);
+    await codeOf(answer);
+    await released(at, held);
+    await newer(at);
+
+    expect(await codeOf(again(at, idempotencyKey))).toBe('environment.superseded');
+  });
+
+  test('is refused if its grant was revoked by what supersedes, whatever the roles', async () => {
+    const at = await openLeases({}, 'environment');
+    const held = await acquired(at, DEPLOY);
+    const idempotencyKey = randomUUID();
+    const wait = { ...DEPLOY, confirms: true, idempotencyKey };
+    const { answer } = await inLine(at, 'old', wait, ALIVE, OPERATOR);
+    await released(at, held);
+    await answer;
+    const next = await inLine(at, 'new', { ...DEPLOY, supersede: 'running' });
+    await at.service.cancel({ idempotencyKey }, OPERATOR);
+    expect(await next.answer).toMatchObject({ outcome: 'granted' });
+
+    await expect(again(at, idempotencyKey, {}, OPERATOR)).rejects.toMatchObject({
+      code: 'environment.superseded',
+      details: { by: 'new' },
+    });
+  });
+
+  test('waits for one that is superseding at that moment', async () => {
+    const one = await openLeases({}, 'environment');
+    const two = await openLeases({ databaseUrl: one.databaseUrl }, 'environment');
+    const lostKey = await lost(one);
+    const [locked, end] = [aGate(), aGate()];
+    const turn = one.store.general.$transaction(async (tx) => {
+      await takeTurnsInLine(tx, DEPLOY);
+      locked.open();
+      await end.opened;
+    });
+    await locked.opened;
+    const next = newer(one);
+    await waitUntil(() => isSomeoneWaiting(one));
+    const asked = codeOf(again(two, lostKey));
+    await waitUntil(async () => (await locksAwaited(one)) === 2);
+    end.open();
+    await Promise.all([turn, next]);
+
+    expect(await asked).toBe('environment.superseded');
+  });
+
+  test.each<[string, Change]>([
+    ['supersedes nobody', { supersede: undefined }],
+    ['supersedes for another action', { action: 'migrate' }],
+  ])('is granted if the newer one %s', async (_, change) => {
+    const at = await openLeases({}, 'environment');
+    const lostKey = await lost(at);
+    await newer(at, change);
+
+    expect(await again(at, lostKey)).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('is granted to an operator if the newer one is a service’s', async () => {
+    const at = await openLeases({}, 'environment');
+    const lostKey = await lost(at, {}, OPERATOR);
+    await newer(at);
+
+    expect(await again(at, lostKey, {}, OPERATOR)).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('is granted if what supersedes came before it', async () => {
+    const at = await openLeases({}, 'environment');
+    await newer(at);
+    const lostKey = await lost(at);
+
+    expect(await again(at, lostKey)).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('is not superseded by itself', async () => {
+    const at = await openLeases({}, 'environment');
+    const held = await acquired(at, DEPLOY);
+    const idempotencyKey = randomUUID();
+    const wait = { ...DEPLOY, supersede: 'waiting', idempotencyKey } as const;
+    const { answer } = await inLine(at, 'old', wait);
+    await at.service.cancel({ idempotencyKey }, SERVICE);
+    await codeOf(answer);
+    await released(at, held);
+    await at.store.general.$executeRaw`
+      update lease_request set created_at = created_at - interval '1 second'`;
+
+    expect(await again(at, idempotencyKey)).toMatchObject({ outcome: 'granted' });
+  });
+
+  test('must be able to wait', async () => {
+    const at = await openLeases({}, 'environment');
+
+    const asked = async () => again(at, randomUUID(), { waitMs: 0 });
+
+    await expect(asked()).rejects.toMatchObject({
+      code: 'request.invalid',
+      details: { field: 'again' },
+    });
+  });
+
+  test('is counted as one that was superseded while it waited', async () => {
+    const counted: string[] = [];
+    const superseded = (was: string, count: number): void => {
+      counted.push(`${was} ${String(count)}`);
+    };
+    const at = await openLeases({ observer: { ...SILENT_OBSERVER, superseded } }, 'environment');
+    const lostKey = await lost(at);
+    await newer(at);
+    await codeOf(again(at, lostKey));
+
+    expect(counted).toEqual(['waiting 1']);
+  });
+});
+
+test('what has superseded others is known for longer than anybody waits, and removed then', async () => {
+  const at = await openLeases({}, 'environment');
+  await newer(at);
+  const known = async (days: number): Promise<number> => {
+    await at.store.general.$executeRaw`
+      update environment_superseding set at = clock_timestamp() - ${days}::float8 * interval '1 day'`;
+    await removeOldLeaseRows(at.store.general, 30, {
+      clock: MACHINE_CLOCK,
+      onFailure: (_kind, error) => {
+        throw error;
+      },
+    });
+    const rows = await at.store.general.$queryRaw<unknown[]>`select from environment_superseding`;
+    return rows.length;
+  };
+
+  expect([await known(7.1), await known(8.1)]).toEqual([1, 0]);
+});
+
+async function locksAwaited({ store }: Leases): Promise<number> {
+  const rows = await store.general.$queryRaw<unknown[]>`
+    select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  return rows.length;
+}
