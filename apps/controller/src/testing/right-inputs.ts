@@ -102,7 +102,7 @@ const DIFFERENT: Readonly<Record<string, object>> = {
     stopRunning: true,
   },
   'environments.get': { environment: undefined },
-  'environments.acquire': { supersede: undefined },
+  'environments.acquire': { supersede: undefined, again: undefined },
   'environments.history': { environment: undefined },
   'environments.queue': { environment: undefined },
   'environments.why': { environment: undefined },
