@@ -5,11 +5,12 @@
  */
 import { HOT_CALLS, LeaseError } from '@leasehold/keys-core';
 import { activeTracer } from '@leasehold/service-kit/tracing';
-import { accessFor, assertOwnDrone, callerOf } from './access.ts';
+import { type Access, accessFor, assertOwnDrone, callerOf } from './access.ts';
 import { KEPT_PROCEDURES, type KeptProcedure } from './app-router.ts';
 import type { BoundedInput } from './bounded-input.ts';
 import { actorOf, type ApiContext } from './context.ts';
 import type { CalledContext } from './forwarding/elsewhere.ts';
+import { noteRefused } from './refused-calls.ts';
 import type { ProcedureMeta } from './trpc.ts';
 
 interface DirectCall extends ProcedureMeta {
@@ -43,7 +44,14 @@ export function isDirectCall(path: unknown): path is string {
 export async function callDirectly(ctx: ApiContext, path: string, sent: unknown): Promise<unknown> {
   const call = DIRECT_CALLS.get(path);
   if (call === undefined) throw new LeaseError('request.not_found');
-  const access = accessFor(call.role, ctx);
+  const rawInput = () => Promise.resolve(sent);
+  let access: Access;
+  try {
+    access = accessFor(call.role, ctx);
+  } catch (error) {
+    await noteRefused(ctx, { path, rawInput }, error);
+    throw error;
+  }
   if (call.role === 'drone') assertOwnDrone(access, sent);
   const checked = call.input.parse(sent);
   const input: unknown = checked instanceof Promise ? await checked : checked;
@@ -53,7 +61,7 @@ export async function callDirectly(ctx: ApiContext, path: string, sent: unknown)
     caller: callerOf(access),
     actor: actorOf({ access, source: ctx.source }),
     procedure: path,
-    rawInput: () => Promise.resolve(sent),
+    rawInput,
   };
   return call.run({ ctx: called, input });
 }

@@ -29,6 +29,7 @@ export {
   roleBound,
 } from './call-kinds.ts';
 export { callDirectly, isDirectCall } from './direct-calls.ts';
+export { noteRefused } from './refused-calls.ts';
 export type {
   ApiContext,
   ApiServices,

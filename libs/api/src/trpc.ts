@@ -7,9 +7,10 @@ import {
   traced,
 } from '@leasehold/service-kit/tracing';
 import { initTRPC } from '@trpc/server';
-import { accessFor, assertOwnDrone, assertUnlimited, callerOf } from './access.ts';
+import { type Access, accessFor, assertOwnDrone, assertUnlimited, callerOf } from './access.ts';
 import { actorOf, type ApiContext } from './context.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
+import { noteRefused } from './refused-calls.ts';
 
 /** Which role a procedure needs. The role matrix is generated from this. */
 export interface ProcedureMeta {
@@ -44,7 +45,7 @@ function procedureFor(role: Role) {
     inSpan(path, ctx, async () => {
       const itsTurn = ctx.turn?.();
       if (itsTurn !== undefined) await itsTurn;
-      const access = coded(() => accessFor(role, ctx));
+      const access = await allowed(role, ctx, { path, rawInput: getRawInput });
       const caller = callerOf(access);
       const actor = actorOf({ access, source: ctx.source });
       const called = { access, caller, actor, procedure: path, rawInput: getRawInput };
@@ -66,6 +67,20 @@ function procedureFor(role: Role) {
       return { ...rest, data: untilOver(data as AsyncIterable<unknown>, leave) };
     }),
   );
+}
+
+/** @throws {TRPCError} for who may not call this, once it is noted what was asked for. */
+async function allowed(
+  role: Role,
+  ctx: ApiContext,
+  call: Parameters<typeof noteRefused>[1],
+): Promise<Access> {
+  try {
+    return accessFor(role, ctx);
+  } catch (error) {
+    await noteRefused(ctx, call, error);
+    throw toTrpcError(error);
+  }
 }
 
 /** Does not begin a call whose caller left while it waited for its turn. */

@@ -1,6 +1,7 @@
 /** What a request was refused once, with its idempotency key, nobody is granted with that key later. */
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
@@ -69,6 +70,18 @@ const tryAcquire = (name: string, change: object = {}): Call => ({
     ...change,
   },
 });
+
+const acquireAll = (name: string): Call => {
+  const { namespace, key, ...rest } = acquire(name).input;
+  return { path: 'leases.acquireAll', input: { ...rest, scopes: [{ namespace, key }] } };
+};
+const waitingFor = (name: string): Call => ({
+  path: 'environments.acquire',
+  input: { ...tryAcquire(name).input, waitMs: 1_000, idempotencyKey: randomUUID() },
+});
+
+/** A client by the names of procedures. */
+type AnyClient = Record<string, Record<string, { mutate(input: unknown): Promise<unknown> }>>;
 
 const ONLY_IDEM = { namespaces: ['idem'] };
 /** Somebody else's grant, which is what stands in the way. */
@@ -208,8 +221,7 @@ describe('an idempotency key whose request was refused', () => {
 
 describe('what was refused', () => {
   const ofCall = ({ input }: Call): { namespace: string; name: string } => {
-    const parts = input['items'] ?? input['scopes'];
-    const given = (parts as Record<string, unknown>[] | undefined)?.[0] ?? input;
+    const [given = input] = (input['items'] ?? input['scopes'] ?? []) as Record<string, unknown>[];
     const key = (given['key'] ?? given['environment']) as { name: string } | string | string[];
     if (Array.isArray(key)) return { namespace: key[0] ?? '', name: key[1] ?? '' };
     return { namespace: 'idem', name: typeof key === 'string' ? key : key.name };
@@ -238,6 +250,92 @@ describe('what was refused', () => {
       expect(items).toMatchObject([
         { ...ofCall(call), code: codes[index], count: 1, actor: 'test client' },
       ]);
+    }
+  });
+
+  test.each(['http', 'ws'] as const)(
+    'is listed when the role does not allow it, asked over %s',
+    async (transport) => {
+      const caller = (await on.client('viewer', transport)) as unknown as AnyClient;
+      const asked = [connect, acquire, acquireAll, acquireMany, tryAcquire, waitingFor].map((ask) =>
+        ask(randomUUID()),
+      );
+
+      const codes: unknown[] = [];
+      for (const { path, input } of asked) {
+        const [group = '', name = ''] = path.split('.');
+        codes.push(await caller[group]?.[name]?.mutate(input).catch(leaseholdErrorOf));
+      }
+
+      expect(codes).toMatchObject(asked.map(() => ({ code: 'auth.forbidden' })));
+      const viewer = await on.client('viewer');
+      for (const call of asked) {
+        const { items } = await waitUntil(async () => {
+          const page = await viewer.refusals.list.query(ofCall(call));
+          return page.items.length > 0 ? page : undefined;
+        });
+        expect(items).toMatchObject([
+          {
+            ...ofCall(call),
+            code: 'auth.forbidden',
+            count: 1,
+            actor: 'test viewer',
+            reason: "This needs the role client; the token's role is viewer.",
+            holder: call.path === 'keys.connect' ? null : 'alice',
+          },
+        ]);
+      }
+    },
+  );
+
+  test('is listed in a sample when its caller calls too often', async () => {
+    const { secret } = await on.token('client', { limits: { callsPerSecond: 1 } });
+    const client = createControllerClient({ url: on.url, token: secret, transport: 'ws' });
+    onTestFinished(() => client.close());
+    const { leases = {} } = client.api as unknown as AnyClient;
+    const call = leases['acquire'] ?? expect.unreachable();
+    const names: string[] = Array.from({ length: 4 }, () => randomUUID());
+
+    const ended = await Promise.all(
+      names.map((name) => call.mutate(acquire(name).input).catch(leaseholdErrorOf)),
+    );
+
+    expect(ended).toContainEqual(expect.objectContaining({ code: 'request.rate_limited' }));
+    const viewer = await on.client('viewer');
+    const { items } = await waitUntil(async () => {
+      const page = await viewer.refusals.list.query({ code: 'request.rate_limited' });
+      return page.items.length > 0 ? page : undefined;
+    });
+    expect(items.length).toBeLessThan(names.length);
+    for (const { name, actor, holder } of items) {
+      expect({ isAsked: names.includes(name), actor, holder }).toEqual({
+        isAsked: true,
+        actor: 'test client',
+        holder: 'alice',
+      });
+    }
+  });
+
+  test('is not listed of callers without a token, nor of what is not valid', async () => {
+    const { secret } = await on.token('viewer');
+    const [stranger, wrong, known] = [
+      connect(randomUUID()),
+      acquire(randomUUID()),
+      acquire(randomUUID()),
+    ];
+
+    const codes = [
+      await mutate(on, stranger.path, { secret: `lh_${'x'.repeat(43)}`, input: stranger.input }),
+      await mutate(on, wrong.path, { secret, input: { ...wrong.input, ttlMs: 'long' } }),
+      await mutate(on, known.path, { secret, input: known.input }),
+    ];
+
+    expect(codes).toEqual(['auth.required', 'auth.forbidden', 'auth.forbidden']);
+    const viewer = await on.client('viewer');
+    // What was noted before it is written with it, or before.
+    await waitUntil(async () => (await viewer.refusals.list.query(ofCall(known))).items.length > 0);
+    for (const call of [stranger, wrong]) {
+      expect((await viewer.refusals.list.query(ofCall(call))).items).toEqual([]);
     }
   });
 

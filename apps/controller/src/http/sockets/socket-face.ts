@@ -6,6 +6,7 @@ import {
   describeError,
   errorShape,
   isDirectCall,
+  noteRefused,
   type ApiContext,
 } from '@leasehold/api';
 import type { Clock, LeaseError } from '@leasehold/keys-core';
@@ -146,6 +147,7 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   /** How many answers have been taken since the last check. */
   #takenCount = 0;
   #direct: DirectCaller | undefined;
+  #isNoting = false;
 
   /** @param network what carries the socket, paused. */
   constructor(socket: WebSocket, network: Network, use: PrincipalUse) {
@@ -238,6 +240,17 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   refuse(call: WireCall | undefined, error: LeaseError): void {
     if (call?.method === 'subscription.stop') return;
     this.send(SocketFace.refusalOf(call?.id, error));
+    if (call?.params !== undefined) this.#note(call.params, error);
+  }
+
+  /** Keeps a sample of what is refused unread: one at a time, however many calls came together. */
+  #note({ path, input }: NonNullable<WireCall['params']>, error: LeaseError): void {
+    if (this.#isNoting || this.#direct === undefined || typeof path !== 'string') return;
+    this.#isNoting = true;
+    const rawInput = (): Promise<unknown> => Promise.resolve(input);
+    void noteRefused(this.#direct.ctx, { path, rawInput }, error).finally(() => {
+      this.#isNoting = false;
+    });
   }
 
   /** An error as tRPC sends it. */
