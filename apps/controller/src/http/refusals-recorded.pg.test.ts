@@ -70,11 +70,6 @@ const tryAcquire = (name: string, change: object = {}): Call => ({
     ...change,
   },
 });
-
-const acquireAll = (name: string): Call => {
-  const { namespace, key, ...rest } = acquire(name).input;
-  return { path: 'leases.acquireAll', input: { ...rest, scopes: [{ namespace, key }] } };
-};
 const waitingFor = (name: string): Call => ({
   path: 'environments.acquire',
   input: { ...tryAcquire(name).input, waitMs: 1_000, idempotencyKey: randomUUID() },
