@@ -26,7 +26,7 @@ const FED: Readonly<Record<string, Fed>> = {
   events: ['lease_event', { face: `'lease'`, kind: `'granted'` }],
   callbacks: ['lease_reap', { face: `'lease'` }],
   waits: ['lease_wait', { face: `'lease'`, outcome: `'granted'` }],
-  superseding: ['environment_superseding'],
+  superseding: ['environment_superseding', { priority: '0' }],
   tickets: ['lease_waiter', { face: `'lease'` }],
   actions: ['backend_action', { kind: `'spawn'`, acked_at: 'old' }],
   'key failures': ['key_failure'],
