@@ -1,6 +1,6 @@
 import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { expect, test } from 'vitest';
-import { askedOf } from './across-datacenters.ts';
+import { describe, expect, test } from 'vitest';
+import { askedOf, listed } from './across-datacenters.ts';
 import type { CalledContext } from './elsewhere.ts';
 
 /** A call in dc1, where dc2 answers every request with this error. */
@@ -36,3 +36,79 @@ test.each(['request.invalid', 'auth.forbidden'] as const)(
     await expect(ask(code)).rejects.toMatchObject({ code });
   },
 );
+
+interface Wanted {
+  readonly cursor?: string | undefined;
+  readonly limit: number;
+}
+
+interface Page {
+  readonly items: string[];
+  readonly nextCursor: string | null;
+  readonly asOf: string;
+}
+
+describe('a search by a part of a name in all datacenters', () => {
+  const NAMES = ['dc1', 'dc2', 'dc3'];
+  /** Two names in each datacenter. */
+  function search(answer: (name: string, page: Page) => Promise<Page>) {
+    const pageOf = (name: string, { cursor, limit }: Wanted): Promise<Page> => {
+      const all = [`${name}/a`, `${name}/b`].slice(Number(cursor ?? 0));
+      const end = Number(cursor ?? 0) + limit;
+      const page = {
+        items: all.slice(0, limit),
+        nextCursor: all.length > limit ? String(end) : null,
+        asOf: '',
+      };
+      return answer(name, page);
+    };
+    const datacenters = {
+      peers: NAMES.slice(1),
+      away: () => undefined,
+      call: (name: string, { input }: { input: Wanted }) => pageOf(name, input),
+    };
+    const ctx = {
+      procedure: 'reservations.list',
+      isForwarded: false,
+      rawInput: () => Promise.resolve({}),
+      access: { role: 'viewer' },
+      services: { datacenter: 'dc1', datacenters, now: () => Promise.resolve('') },
+    } as unknown as CalledContext;
+    const list = listed<Wanted & { datacenter: string; contains: string }, string>(
+      (_ctx, wanted: Wanted) => pageOf('dc1', wanted),
+    );
+    return (input: Wanted) => list({ ctx, input: { datacenter: 'all', contains: 'x', ...input } });
+  }
+
+  test('asks all of them at the same time', async () => {
+    const asked: string[] = [];
+    let release: () => void = () => undefined;
+    const areAllAsked = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+
+    const { items } = await search(async (name, page) => {
+      asked.push(name);
+      if (asked.length === NAMES.length) release();
+      await areAllAsked;
+      return page;
+    })({ limit: 100 });
+
+    expect(items).toEqual(NAMES.flatMap((name) => [`${name}/a`, `${name}/b`]));
+    expect(asked.sort()).toEqual(NAMES);
+  });
+
+  test.each([1, 2, 3, 4, 5])('has each name once, %i to a page', async (limit) => {
+    const page = search((_name, answer) => Promise.resolve(answer));
+    const found: string[] = [];
+    let cursor: string | undefined;
+    do {
+      const { items, nextCursor } = await page({ limit, cursor });
+      expect(items.length).toBeLessThanOrEqual(limit);
+      found.push(...items);
+      cursor = nextCursor ?? undefined;
+    } while (cursor !== undefined);
+
+    expect(found).toEqual(NAMES.flatMap((name) => [`${name}/a`, `${name}/b`]));
+  });
+});

@@ -1,7 +1,8 @@
 /**
  * Lists of one datacenter or of all. `all` goes through them one by one: this one first, then the
  * others by name, each in the requested order; a page may hold the end of one list and the
- * beginning of the next. A datacenter that cannot answer is named in `unreachable`, and is not
+ * beginning of the next. A search by a part of a name takes long where few have it: for its first page all
+ * are asked at the same time. A datacenter that cannot answer is named in `unreachable`, and is not
  * asked while it is known to be unreachable.
  */
 import {
@@ -30,6 +31,8 @@ interface ListInput {
   readonly datacenter?: string | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;
+  /** A part of a name: a list may be read whole for it. */
+  readonly contains?: string | undefined;
 }
 
 /** A page, and the datacenters that are missing from it. */
@@ -59,6 +62,29 @@ export function listed<Input extends ListInput, Item>(
   };
 }
 
+function beginsSearch({ contains, cursor }: Omit<ListInput, 'datacenter'>): boolean {
+  return contains !== undefined && cursor === undefined;
+}
+
+type PageOf<Item> = (place: ListPlace, limit: number) => Promise<Asked<DatedPage<Item>>>;
+
+/** Pages of places that are all asked now, each for a whole page. */
+function askedAtOnce<Item>(
+  places: readonly ListPlace[],
+  pageOf: PageOf<Item>,
+  limit: number,
+): PageOf<Item> {
+  const early = new Map(places.map((place) => [place, pageOf(place, limit)]));
+  // One that fails is looked at in its turn, if that comes.
+  for (const page of early.values()) page.catch(() => undefined);
+  return async (place, left) => {
+    const found = await early.get(place);
+    // Where a shorter page ends, only its own datacenter can tell.
+    const isTooLong = found?.outcome === 'answered' && found.answer.items.length > left;
+    return found === undefined || isTooLong ? pageOf(place, left) : found;
+  };
+}
+
 async function listAll<Input extends ListInput, Item>(
   ctx: CalledContext,
   input: Omit<Input, 'datacenter'>,
@@ -68,18 +94,22 @@ async function listAll<Input extends ListInput, Item>(
   const from = placeOf(ctx, input.cursor);
   const names = namesFrom(ctx, from.datacenter);
   const raw = await inputElsewhere(ctx);
-  const pageOf = async (place: ListPlace, limit: number): Promise<Asked<DatedPage<Item>>> => {
+  const pageOf: PageOf<Item> = async (place, limit) => {
     const { datacenter, cursor } = place;
     return isElsewhere(ctx, datacenter)
       ? askedOf(ctx, datacenter, { ...raw, cursor, limit })
       : { outcome: 'answered', answer: await read(ctx, { ...input, cursor, limit }) };
   };
+  const places = names.map((datacenter, index) =>
+    index === 0 ? from : { datacenter, cursor: undefined },
+  );
+  const readPage = beginsSearch(input) ? askedAtOnce(places, pageOf, input.limit) : pageOf;
   const items: Item[] = [];
   const unreachable: UnreachableDatacenter[] = [];
-  for (const [index, datacenter] of names.entries()) {
-    const place = index === 0 ? from : { datacenter, cursor: undefined };
+  for (const [index, place] of places.entries()) {
+    const { datacenter } = place;
     const left = input.limit - items.length;
-    const asked = left === 0 ? undefined : await pageOf(place, left);
+    const asked = left === 0 ? undefined : await readPage(place, left);
     if (asked?.outcome === 'unreachable') {
       unreachable.push(asked.unreachable);
       continue;
