@@ -93,8 +93,9 @@ export async function feed(
   try {
     await connection.query('begin');
     const before = BEFORE[kind];
-    if (before !== undefined)
+    if (before !== undefined) {
       await connection.query(await insertOf(connection, before), [first, first]);
+    }
     const insert = await insertOf(connection, fedOf(kind));
     await connection.query(insert, [first, first + count - 1]);
     await connection.query('commit');
