@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { processesWith } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -101,3 +103,20 @@ describe.each([
     expect(printed).not.toContain('seen');
   });
 });
+
+test.runIf(isMemoryBound(os.tmpdir(), false) && process.getuid?.() === 0)(
+  'swap does not add to the memory that a backend may take',
+  async () => {
+    await using warden = await startWarden(drone);
+
+    const printed = await printedBy(warden, 'cat /proc/self/cgroup');
+
+    const first = /:memory:(.*)/u.exec(printed)?.[1];
+    const second = /^0::(.*)/mu.exec(printed)?.[1] ?? '';
+    const [file, most] =
+      first === undefined
+        ? [`/sys/fs/cgroup${second}/memory.swap.max`, 0]
+        : [`/sys/fs/cgroup/memory${first}/memory.memsw.limit_in_bytes`, LIMITS.memoryBytes];
+    expect(Number(readFileSync(file, 'utf8'))).toBe(most);
+  },
+);

@@ -3,7 +3,14 @@
  * and what the shell that becomes the program does before.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import type { CommandLimits, UserIds } from './protocol.ts';
 
@@ -111,25 +118,38 @@ function memoryReached({ memoryBytes }: CommandLimits): string {
 }
 
 /** @throws {Error} when it cannot be made or does not take one of the settings; it may be there then. */
-function makeGroup(group: string, settings: readonly [file: string, value: string][]): void {
+function makeGroup(group: string, settings: readonly Setting[]): void {
   mkdirSync(group, { recursive: true });
-  for (const [file, value] of settings) writeFileSync(path.join(group, file), value);
+  for (const [file, value] of settings) {
+    const place = path.join(group, file);
+    if (existsSync(place) || !OF_SWAP.has(file)) writeFileSync(place, value);
+  }
 }
+
+type Setting = readonly [file: string, value: string];
+
+/** Not there where the kernel counts no swap. Without them a backend could take as much of it as there is. */
+const OF_SWAP = new Set(['memory.swap.max', 'memory.memsw.limit_in_bytes']);
 
 function settingsOf(
   controller: Controller,
   version: 1 | 2,
   { memoryBytes, pids, cpus }: CommandLimits,
-): [string, string][] {
+): Setting[] {
   const quota = cpus === null ? null : String(Math.round(cpus * CPU_PERIOD_US));
   switch (controller) {
     case 'pids':
       return [['pids.max', String(pids)]];
     case 'memory':
       return version === 1
-        ? [['memory.limit_in_bytes', String(memoryBytes)]]
+        ? [
+            ['memory.limit_in_bytes', String(memoryBytes)],
+            // Of memory and swap together.
+            ['memory.memsw.limit_in_bytes', String(memoryBytes)],
+          ]
         : [
             ['memory.max', String(memoryBytes)],
+            ['memory.swap.max', '0'],
             // Of a backend that has lost a process, nothing is left that could answer wrongly.
             ['memory.oom.group', '1'],
           ];
