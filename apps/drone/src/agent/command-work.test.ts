@@ -100,6 +100,14 @@ describe('where a program runs', () => {
     expect(placeOf(node, { ...drone, facts: NOT_ISOLATED }).problems).toEqual([]);
   });
 
+  test.each([
+    ['longer than any path', 'x'.repeat(5_000)],
+    ['with a NUL', 'a\0b'],
+    ['below a file', '/etc/hostname/x'],
+  ])('an argument %s is no file', (_which, word) => {
+    expect(placeOf({ ...room, args: ['-e', word] }, drone).problems).toEqual([]);
+  });
+
   test('a command is found in the PATH of programs, then in that of the drone, and is reported if missing', () => {
     const elsewhere = { ...drone, searchPath: `relative:${at('app')}` };
     writeFileSync(at('app/tool'), '', { mode: 0o755 });

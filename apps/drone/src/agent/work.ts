@@ -263,12 +263,17 @@ function realOf(file: string): string | undefined {
   }
 }
 
-function statOf(file: string): Stats | undefined {
-  return statSync(file, { throwIfNoEntry: false });
+/** Undefined for what cannot be looked at: an argument of a program is any text, and rarely a path. */
+function statOf(file: string, stat: (path: string) => Stats = statSync): Stats | undefined {
+  try {
+    return stat(file);
+  } catch {
+    return undefined;
+  }
 }
 
 function isFolder(file: string): boolean {
-  return lstatSync(file, { throwIfNoEntry: false })?.isDirectory() === true;
+  return statOf(file, lstatSync)?.isDirectory() === true;
 }
 
 function isFile(file: string): boolean {
