@@ -1,7 +1,7 @@
 import { DEFAULT_SCHEMA } from '@leasehold/service-kit';
 import { copyForTests, waitUntil, type TestDatabase } from '@leasehold/testing';
 import type pg from 'pg';
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import type { Store } from '../postgres/open-store.ts';
 import type { RecordPool } from '../postgres/records.ts';
 
@@ -11,7 +11,7 @@ export interface TakenStore {
   readonly databaseUrl: string;
 }
 
-/** A database that tests use one after the other, and stores that stay open on it. */
+/** A database that the tests of a file use one after the other, and stores that stay open on it. */
 interface KeptDatabase {
   readonly database: TestDatabase;
   readonly blank: BlankDatabase;
@@ -145,7 +145,7 @@ async function areIdle(stores: readonly Store[]): Promise<boolean> {
   return waitUntil(isIdle, { timeoutMs: IDLE_WITHIN_MS, pollMs: 2 }).catch(() => false);
 }
 
-/** What several tests use, one after the other. */
+/** What several tests of a file use, one after the other. */
 interface Kept<Thing> {
   /** Makes it as it was when it was new, after a test. @returns whether the next test can have it. */
   readonly renew: (thing: Thing) => Promise<boolean>;
@@ -153,15 +153,22 @@ interface Kept<Thing> {
 }
 
 /**
- * A way to take what costs much to make: each test has it for itself until it ends, and the next test gets it
- * again, in the next file too. The last ones end with the process and its cluster.
+ * A way to take what costs much to make: each test has it for itself until it ends, and the next test of
+ * the file gets it again. A file that ends leaves its things to the next one to end.
  */
 function keepBetweenTests<Thing>(
   make: () => Promise<Thing>,
   { renew, end }: Kept<Thing>,
 ): () => Promise<Thing> {
-  const free: Thing[] = [];
+  let free: Thing[] = [];
+  let file: string | undefined;
   return async () => {
+    const { testPath } = expect.getState();
+    if (testPath !== file) {
+      const left = free;
+      [free, file] = [[], testPath];
+      await Promise.all(left.map(end));
+    }
     const thing = free.pop() ?? (await make());
     onTestFinished(async () => {
       if (await renew(thing)) free.push(thing);
