@@ -136,6 +136,9 @@ const LINE_LOCK = 4_600_003;
 /**
  * Lets those who join the line of an environment take turns, until the transaction ends: of two that supersede each
  * other, the second finds the first. A statement of its own, so that the next one sees what was committed before.
+ *
+ * The statements that follow read by their indexes, as transitions do: tables whose statistics are of when they were empty
+ * would be read whole for each row.
  */
 export async function takeTurnsInLine(
   tx: Sql<'general'>,
@@ -143,7 +146,8 @@ export async function takeTurnsInLine(
 ): Promise<void> {
   await tx.$queryRaw`
     select pg_advisory_xact_lock(
-      ${LINE_LOCK}, hashtext(current_schema() || ' ' || ${namespace} || '/' || ${name}))::text as locked`;
+      ${LINE_LOCK}, hashtext(current_schema() || ' ' || ${namespace} || '/' || ${name}))::text as locked,
+      set_config('enable_seqscan', 'off', true)`;
 }
 
 /**
