@@ -2,7 +2,8 @@
 import { createLogger } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
 import { createBacklogs, MORE, removeOldRows } from './background.ts';
-import { countRows, feed, OLD_KINDS, openDatabase } from './testing/growth.ts';
+import { countRows, feed, OLD_KINDS } from './testing/growth.ts';
+import { openTestStore } from './testing/test-store.ts';
 
 const LOG = createLogger({ name: 'test', level: 'silent' });
 const HOURS = 24;
@@ -13,7 +14,7 @@ const STATEMENT_MS = 1_000;
 test.each(OLD_KINDS)(
   '%s are fed for a day and removed meanwhile, and never pile up',
   async (kind) => {
-    const store = await openDatabase();
+    const store = await openTestStore();
     const { general } = store;
     let nowMs = 0;
     const clock = { ...store.clock, nowMs: () => (nowMs += STATEMENT_MS) };

@@ -3,7 +3,8 @@ import { createFreeRowRemover } from '@leasehold/keys-core/grants';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
 import { createBacklogs, MORE, removeOldRows } from './background.ts';
-import { countRows, feed, OLD_KINDS, openDatabase } from './testing/growth.ts';
+import { countRows, feed, OLD_KINDS } from './testing/growth.ts';
+import { openTestStore } from './testing/test-store.ts';
 
 const RETENTION_DAYS = 30;
 const LOG = createLogger({ name: 'test', level: 'silent' });
@@ -14,7 +15,7 @@ const STATEMENT_MS = 500;
 test.each(OLD_KINDS)(
   'rows of %s that a day has brought, twice as many as a turn removes, are gone after one round',
   async (kind) => {
-    const store = await openDatabase();
+    const store = await openTestStore();
     const { general } = store;
     await feed(store, kind, { count: FED_COUNT });
     let nowMs = 0;
@@ -34,7 +35,7 @@ test.each(OLD_KINDS)(
 );
 
 test('no kind of rows is removed that is not fed here', async () => {
-  const { general, clock } = await openDatabase();
+  const { general, clock } = await openTestStore();
   const backlogs = createBacklogs(clock);
 
   await removeOldRows(
@@ -46,7 +47,7 @@ test('no kind of rows is removed that is not fed here', async () => {
 });
 
 test('what is not done after a minute is reported, and goes on without a pause', async () => {
-  const store = await openDatabase();
+  const store = await openTestStore();
   const { general } = store;
   await feed(store, 'events', { count: 1_001 });
   let nowMs = 0;
@@ -66,7 +67,7 @@ test('what is not done after a minute is reported, and goes on without a pause',
 });
 
 test('free rows and their names are gone together, as many as there are', async () => {
-  const store = await openDatabase();
+  const store = await openTestStore();
   const { general } = store;
   const count = 21_500;
   const feed = store.reads.connections;

@@ -60,6 +60,7 @@ declare module 'fastify' {
 const PARAM_LENGTH_MAX = 16_384;
 /** Of what is no call. */
 const BODY_BYTES_MAX = 16 * 1_024;
+
 /** How long a caller may take to send what it has begun, in milliseconds: an answer may take longer. */
 export interface SendingTimes {
   /** Of a request, as it comes. */

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
+import { getUntypedClient } from '@trpc/client';
 import { waitUntil } from '@leasehold/testing';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
@@ -74,9 +75,6 @@ const waitingFor = (name: string): Call => ({
   path: 'environments.acquire',
   input: { ...tryAcquire(name).input, waitMs: 1_000, idempotencyKey: randomUUID() },
 });
-
-/** A client by the names of procedures. */
-type AnyClient = Record<string, Record<string, { mutate(input: unknown): Promise<unknown> }>>;
 
 const ONLY_IDEM = { namespaces: ['idem'] };
 /** Somebody else's grant, which is what stands in the way. */
@@ -251,15 +249,14 @@ describe('what was refused', () => {
   test.each(['http', 'ws'] as const)(
     'is listed when the role does not allow it, asked over %s',
     async (transport) => {
-      const caller = (await on.client('viewer', transport)) as unknown as AnyClient;
+      const caller = getUntypedClient(await on.client('viewer', transport));
       const asked = [connect, acquire, acquireAll, acquireMany, tryAcquire, waitingFor].map((ask) =>
         ask(randomUUID()),
       );
 
       const codes: unknown[] = [];
       for (const { path, input } of asked) {
-        const [group = '', name = ''] = path.split('.');
-        codes.push(await caller[group]?.[name]?.mutate(input).catch(leaseholdErrorOf));
+        codes.push(await caller.mutation(path, input).catch(leaseholdErrorOf));
       }
 
       expect(codes).toMatchObject(asked.map(() => ({ code: 'auth.forbidden' })));
@@ -287,12 +284,14 @@ describe('what was refused', () => {
     const { secret } = await on.token('client', { limits: { callsPerSecond: 1 } });
     const client = createControllerClient({ url: on.url, token: secret, transport: 'ws' });
     onTestFinished(() => client.close());
-    const { leases = {} } = client.api as unknown as AnyClient;
-    const call = leases['acquire'] ?? expect.unreachable();
+    const caller = getUntypedClient(client.api);
     const names: string[] = Array.from({ length: 4 }, () => randomUUID());
 
     const ended = await Promise.all(
-      names.map((name) => call.mutate(acquire(name).input).catch(leaseholdErrorOf)),
+      names.map((name) => {
+        const { path, input } = acquire(name);
+        return caller.mutation(path, input).catch(leaseholdErrorOf);
+      }),
     );
 
     expect(ended).toContainEqual(expect.objectContaining({ code: 'request.rate_limited' }));

@@ -1,25 +1,12 @@
-import { describe, expect, onTestFinished, test } from 'vitest';
-import { openStore, SILENT_OBSERVER, type Store } from '@leasehold/keys-core/postgres';
+import { describe, expect, test } from 'vitest';
+import { SILENT_OBSERVER, type Store } from '@leasehold/keys-core/postgres';
 import {
   readSeries,
   type StatsStep,
   createStatsCounter,
   numbersOf,
 } from '@leasehold/keys-core/stats';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { createTestDatabase } from '@leasehold/testing';
-
-async function openTestStore(): Promise<Store> {
-  const { url } = await createTestDatabase();
-  const store = openStore({
-    databaseUrl: url,
-    datacenter: 'local',
-    clock: createBootClock(),
-    ids: systemIds(),
-  });
-  onTestFinished(() => store.close());
-  return store;
-}
+import { openTestStore } from '../testing/test-store.ts';
 
 async function stepsOf(store: Store): Promise<readonly StatsStep[]> {
   return (await readSeries(store.guests, { stepMs: 60_000, stepCount: 2 })).steps;

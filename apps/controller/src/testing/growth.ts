@@ -1,23 +1,8 @@
 /** Rows that have been there for longer than anything is kept, of every kind that is removed. */
-import { openStore, type Store } from '@leasehold/keys-core/postgres';
-import { createBootClock, systemIds } from '@leasehold/service-kit';
-import { createTestDatabase } from '@leasehold/testing';
-import { onTestFinished } from 'vitest';
+import type { Store } from '@leasehold/keys-core/postgres';
 
 /** A table, and the values of those columns that have to be something definite. */
 type Fed = readonly [table: string, values?: Readonly<Record<string, string>>];
-
-export async function openDatabase(): Promise<Store> {
-  const { url } = await createTestDatabase();
-  const store = openStore({
-    databaseUrl: url,
-    datacenter: 'local',
-    clock: createBootClock(),
-    ids: systemIds(),
-  });
-  onTestFinished(() => store.close());
-  return store;
-}
 
 /**
  * What callers, drones, gateways and people leave behind, by the kind under which it is removed. All instants are `old`.

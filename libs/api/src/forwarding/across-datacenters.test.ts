@@ -3,22 +3,27 @@ import { describe, expect, test } from 'vitest';
 import { askedOf, listed } from './across-datacenters.ts';
 import type { CalledContext } from './elsewhere.ts';
 
-/** A call in dc1, where dc2 answers every request with this error. */
-function contextWith(error: LeaseError): CalledContext {
-  const datacenters = {
-    peers: ['dc2'],
-    away: () => undefined,
-    call: () => Promise.reject(error),
-  };
+/** A call of a viewer in dc1, whose peers answer so. */
+function contextOf(
+  peers: readonly string[],
+  call: (name: string, request: { readonly input: Wanted }) => Promise<unknown>,
+): CalledContext {
+  const datacenters = { peers, away: () => undefined, call };
   return {
     procedure: 'keys.list',
     isForwarded: false,
-    services: { datacenter: 'dc1', datacenters },
+    rawInput: () => Promise.resolve({}),
+    access: { role: 'viewer' },
+    services: { datacenter: 'dc1', datacenters, now: () => Promise.resolve('') },
   } as unknown as CalledContext;
 }
 
 const ask = (code: ErrorCode): Promise<unknown> =>
-  askedOf(contextWith(new LeaseError(code)), 'dc2', {});
+  askedOf(
+    contextOf(['dc2'], () => Promise.reject(new LeaseError(code))),
+    'dc2',
+    {},
+  );
 
 test.each(['store.unavailable', 'request.deadline', 'request.rate_limited'] as const)(
   'a datacenter that answers %s is reported as unreachable',
@@ -62,18 +67,7 @@ describe('a search by a part of a name in all datacenters', () => {
       };
       return answer(name, page);
     };
-    const datacenters = {
-      peers: NAMES.slice(1),
-      away: () => undefined,
-      call: (name: string, { input }: { input: Wanted }) => pageOf(name, input),
-    };
-    const ctx = {
-      procedure: 'reservations.list',
-      isForwarded: false,
-      rawInput: () => Promise.resolve({}),
-      access: { role: 'viewer' },
-      services: { datacenter: 'dc1', datacenters, now: () => Promise.resolve('') },
-    } as unknown as CalledContext;
+    const ctx = contextOf(NAMES.slice(1), (name, { input }) => pageOf(name, input));
     const list = listed<Wanted & { datacenter: string; contains: string }, string>(
       (_ctx, wanted: Wanted) => pageOf('dc1', wanted),
     );

@@ -1,11 +1,7 @@
 /** What apps and other slices may use. */
 export { createCoalescer } from './coalesce.ts';
 export { inFence, isLeaseId, notHeld } from './fenced-transaction.ts';
-export {
-  createFreeRowRemover,
-  createOldRequestRemover,
-  OLD_REQUESTS_EVERY_MS,
-} from './free-rows.ts';
+export { createFreeRowRemover } from './free-rows.ts';
 export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
 export { instant, readStoppingFreezes } from './sql/freezes.ts';
 export {
@@ -41,10 +37,12 @@ export {
   readGrants,
 } from './sql/past-grants.ts';
 export {
+  createOldRequestRemover,
   firstLeaseId,
   type KeyedRequest,
   keyText,
   leaseIdsFrom,
+  OLD_REQUESTS_EVERY_MS,
   readRequest,
   recordAnswers,
   type RequestAnswer,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { acquired, type Leases, openLeases, released } from '../../testing/lease-fixture.ts';
-import { createOldRequestRemover, OLD_REQUESTS_EVERY_MS } from '../free-rows.ts';
+import { createOldRequestRemover, OLD_REQUESTS_EVERY_MS } from './requests.ts';
 
 /** Lets records grow older, and removes what nobody needs any more. */
 async function passHours({ store }: Leases, hours: number): Promise<void> {

@@ -5,6 +5,8 @@ import {
   type RecordedRequest,
 } from '../../kernel/recorded-request.ts';
 import { LIMITS } from '../../kernel/limits.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import { rangesFrom, ROWS_PER_STATEMENT_MAX } from '../../postgres/retention-pass.ts';
 import { onlyRow, type Sql } from '../../postgres/sql.ts';
 
 /** The sender and the key, by which a record is found. */
@@ -74,15 +76,65 @@ export function keyText({ principal, idempotencyKey }: RequestKey): string {
   return `${principal}\0${idempotencyKey}`;
 }
 
+// Records are removed by walking their table page by page: an index on their age would cost each grant more than the walk.
+
+/** How often old records of idempotency keys are looked for. Milliseconds. */
+export const OLD_REQUESTS_EVERY_MS = 60_000;
+/** The table is walked through in an hour, so that a record is kept for 25 hours at most, at any rate of grants. */
+const OLD_REQUEST_ROUNDS = 60;
+/** 32 MB, with 250,000 records: a smaller table is walked through in every round. */
+const OLD_REQUEST_PAGES_MIN = 4_096;
+const OLD_REQUEST_PAGES_PER_STATEMENT = 512;
+
+/**
+ * Removes records of idempotency keys that are older than a day. Each round reads the next part of the table, beginning
+ * at a random page. @param pagesMin the smallest part, in pages.
+ */
+export function createOldRequestRemover(
+  { general, ids, clock }: Pick<Store, 'general' | 'ids' | 'clock'>,
+  pagesMin = OLD_REQUEST_PAGES_MIN,
+) {
+  let nextPage: number | undefined;
+  return {
+    /** Calls `onMore` if it has not come to the end of the part before the next round was due. */
+    async runOnce(signal?: AbortSignal, onMore?: () => void): Promise<void> {
+      const endMs = clock.nowMs() + OLD_REQUESTS_EVERY_MS;
+      const pages = await readRequestPages(general);
+      nextPage ??= Math.floor(ids.random() * pages);
+      if (nextPage >= pages) nextPage = 0;
+      const pagesMax = Math.max(pagesMin, Math.ceil(pages / OLD_REQUEST_ROUNDS));
+      for (const range of rangesFrom(nextPage, pages, pagesMax)) {
+        for (let { fromPage } = range; fromPage < range.toPage; fromPage = nextPage) {
+          const toPage = Math.min(fromPage + OLD_REQUEST_PAGES_PER_STATEMENT, range.toPage);
+          let dropped: number;
+          do {
+            if (signal?.aborted === true) return;
+            if (clock.nowMs() >= endMs) {
+              onMore?.();
+              return;
+            }
+            dropped = await dropOldRequests(general, {
+              fromPage,
+              toPage,
+              limit: ROWS_PER_STATEMENT_MAX,
+            });
+          } while (dropped === ROWS_PER_STATEMENT_MAX);
+          nextPage = toPage;
+        }
+      }
+    },
+  };
+}
+
 /** How many pages the table of records has. */
-export async function readRequestPages(sql: Sql<'general'>): Promise<number> {
+async function readRequestPages(sql: Sql<'general'>): Promise<number> {
   const rows = await sql.$queryRaw<{ pages: number }[]>`
     select (pg_relation_size('lease_request') / current_setting('block_size')::int)::int as pages`;
   return onlyRow(rows).pages;
 }
 
 /** Drops records older than a day, at most `limit`, in a range of the table's pages. @returns how many. */
-export async function dropOldRequests(
+async function dropOldRequests(
   sql: Sql<'general'>,
   { fromPage, toPage, limit }: { fromPage: number; toPage: number; limit: number },
 ): Promise<number> {
