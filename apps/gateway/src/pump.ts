@@ -6,9 +6,9 @@
 import type { Readable } from 'node:stream';
 
 /** What one turn passes; then each source that brings one more piece waits. */
-export const TURN_BYTES = 1_024 * 1_024;
+export const TURN_BYTES = 256 * 1_024;
 /** How many of those that wait go on in one turn. Each passes some pieces of up to 64 KB. */
-const TURN_SOURCES_MAX = 8;
+const TURN_SOURCES_MAX = 4;
 
 /** Whether a piece may be passed. Where not, the other side is destroyed already. */
 export type OnPiece = (piece: Buffer) => boolean;
