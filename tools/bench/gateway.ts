@@ -37,7 +37,8 @@ const SOCKETS_MB_MAX = 400;
 const SOCKETS_CORES_MAX = 0.05;
 /** Until a process has given back the memory of their opening, which is looked for every three seconds. */
 const SETTLE_MS = 10_000;
-const REST_MS = 20_000;
+/** Long enough that V8's own collections of what the opening left, within half a minute, count as what they are: once. */
+const REST_MS = 60_000;
 
 const WARM_MS_MAX = 50;
 const WAKE_LOOK_MS = 20;

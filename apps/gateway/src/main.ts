@@ -7,7 +7,6 @@ import {
   endProcessAfter,
   FAILED_START_MS_MAX,
   listenProblem,
-  startMemoryRelief,
   systemIds,
 } from '@leasehold/service-kit';
 import { startTracing } from '@leasehold/service-kit/start-tracing';
@@ -25,7 +24,6 @@ async function main(): Promise<undefined> {
   const log = createLogger({ name: 'gateway', level: config.logLevel });
   const { version } = packageJson;
   log.info({ version, gatewayId: config.gatewayId }, 'the gateway starts');
-  startMemoryRelief();
   const tracing = await startTracing({ name: 'leasehold-gateway', version, environment, log });
   const shutdown = createShutdown({ timeLimitMs: STOP_MS_MAX, log });
   shutdown.listen();
