@@ -14,6 +14,8 @@ import { startAttacker } from './start-attacker.ts';
 
 const USER_PAUSE_MS = 20;
 const ANSWER_MS_MAX = 10_000;
+const WARM_USERS = 20;
+const WARM_REQUESTS = 100;
 const KEY = { name: 'mirrored' };
 const OTHER = { name: 'other' };
 const SPAWN = { program: 'mirror' };
@@ -71,7 +73,24 @@ async function openSite(stage: AttackStage): Promise<Site> {
   for (const key of [KEY, OTHER]) {
     await stage.api().keys.connect.mutate({ key, spawn: SPAWN, waitFor: 'ready' });
   }
-  return { stage, gateway, port: Number(new URL(gateway.url).port), token: await sign(stage, {}) };
+  const site = {
+    stage,
+    gateway,
+    port: Number(new URL(gateway.url).port),
+    token: await sign(stage, {}),
+  };
+  await warmUp(site);
+  return site;
+}
+
+/** Memory is compared with that of a gateway in use: one that has answered nothing yet has not made its heap. */
+async function warmUp(site: Site): Promise<void> {
+  const token = await sign(site.stage, { key: OTHER, user: 'ben' });
+  await Promise.all(
+    Array.from({ length: WARM_USERS }, async () => {
+      for (let nth = 0; nth < WARM_REQUESTS; nth += 1) await ask(site, `/t/${token}/ben`);
+    }),
+  );
 }
 
 async function sign(
