@@ -69,6 +69,12 @@ export const HAS_PERMITS = isFound(fragment`
   select true from lease_declaration d
   where w.face = 'lease' and d.namespace = w.namespace and d.permits_per_key is not null`);
 
+/** Not {@link HAS_PERMITS}, where leases are asked for: a probe costs time even where it is not carried out. */
+export function andNoPermits(requests: readonly Pick<GrantRequest, 'face'>[]): Fragment {
+  const areLeases = requests.some(({ face }) => face === 'lease');
+  return areLeases ? fragment` and not ${HAS_PERMITS}` : NO_FRAGMENT;
+}
+
 /**
  * The tickets of the statement's `wanted` whose turn it may be, locked, as its `ticket`. A grant that became of a ticket
  * before is no turn of it: a replay that joins the line late must not be granted what it has held and released.

@@ -16,6 +16,7 @@ import { andItsTurn } from './environment-line.ts';
 import { GRANT_EVENTS, grantDetail, grantFacts } from './facts.ts';
 import { andNotFrozen, andOverridden } from './freezes.ts';
 import {
+  andNoPermits,
   ENDED_AT,
   type Granted,
   grantedColumns,
@@ -86,8 +87,7 @@ export async function grant(
         and (w.face <> 'lease' or not ${isFound(fragment`
           select true from lease_waiter o
           where o.face = w.face and o.namespace = w.namespace and o.name = w.name
-            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})${andItsTurn(requests)}
-        and not ${HAS_PERMITS}
+            and o.valid_until > clock_timestamp() and (t.id is null or o.id < t.id)`)})${andItsTurn(requests)}${andNoPermits(requests)}
         and (w.home_reservation is null or (${IS_ACTIVE_HOME} and not exists (${NOT_READ_BACK})))
         and (w.is_queued or w.request_id is null or not ${IS_USED})
     ),
@@ -178,8 +178,8 @@ export async function grantFree(
       ) k on true
       where k.is_free is distinct from false
         and (w.face <> 'lease' or not ${IS_AWAITED})
-        and not ${HAS_PERMITS}
-        and (w.request_id is null or not ${IS_USED})${andItsTurn(requests)}${andNotFrozen(requests)}
+        and (w.request_id is null or not ${IS_USED})
+        ${andNoPermits(requests)}${andItsTurn(requests)}${andNotFrozen(requests)}
     ),
     made as (
       update lease l

@@ -118,7 +118,7 @@ export async function release(
       from ended e
       where e.end_reason = 'expired' and e.face = 'lease' and e.is_confirmed
     )
-    select ${releasedColumns(fragment`j`)}
+    select ${releasedColumns(face, fragment`j`)}
     from judged j`;
   return new Map(rows.map((row) => [row.leaseId, row]));
 }
@@ -171,7 +171,7 @@ export async function releaseHeld(
         case when e.result = 'failed' then 'failed' else 'released' end, e.actor, e.detail
       from ended e
     )
-    select ${releasedColumns(fragment`e`)}, ${isInTime(fragment`clock_timestamp()`)}
+    select ${releasedColumns(face, fragment`e`)}, ${isInTime(fragment`clock_timestamp()`)}
     from ended e`,
   );
   return rows === undefined ? undefined : new Map(rows.map((row) => [row.leaseId, row]));
@@ -198,19 +198,23 @@ const SLOT_OF = fragment`
           end as slot_of`;
 
 /** The columns of a {@link Released}, from rows of the grants with their `outcome`. */
-function releasedColumns(j: Fragment): Fragment {
+function releasedColumns(face: Face, j: Fragment): Fragment {
   return fragment`
       ${j}.lease_id as "leaseId", ${j}.outcome, ${j}.face, ${j}.namespace, ${j}.name, ${j}.tag,
       date_part('epoch', clock_timestamp() - ${j}.granted_at) * 1000 as "heldMs",
       ${j}.slot_of as "slotOf",
-      case when ${j}.outcome <> 'released' then null
-        when ${j}.face = 'lease' then (
-          select w.ticket_id from lease_waiter w
-          where w.face = ${j}.face and w.namespace = ${j}.namespace and w.name = ${j}.name
-            and w.valid_until > clock_timestamp()
-          order by w.id
-          limit 1
-        )
-        when ${j}.face = 'environment' then ${firstInEnvironmentLine(j)}
-      end as "nextTicketId"`;
+      case when ${j}.outcome = 'released' then ${firstInLine(face, j)} end as "nextTicketId"`;
+}
+
+/** Only that of its face: a part of a plan costs time even where it is not carried out. Nobody waits for a key. */
+function firstInLine(face: Face, j: Fragment): Fragment {
+  if (face === 'key') return fragment`null`;
+  if (face === 'environment') return firstInEnvironmentLine(j);
+  return fragment`(
+        select w.ticket_id from lease_waiter w
+        where w.face = ${j}.face and w.namespace = ${j}.namespace and w.name = ${j}.name
+          and w.valid_until > clock_timestamp()
+        order by w.id
+        limit 1
+      )`;
 }
