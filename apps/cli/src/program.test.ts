@@ -41,7 +41,7 @@ describe('a duration', () => {
     [CONNECT, '--wait', '-1s', '0 to 2m'],
     [RUN, '--ttl', '25h', '1s to 1d'],
     [RUN, '--ttl', '30x', '1s to 1d'],
-    [RUN, '--wait', '400d', '0 to 366d'],
+    [RUN, '--wait', '8d', '0 to 7d'],
     [RUN, '--grace', '20s', '0 to 7500ms'],
     [['events', 'ls'], '--last', '30s', '1m to 366d'],
     [['audit', 'export'], '--last', '2y', '1m to 366d'],

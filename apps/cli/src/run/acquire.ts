@@ -10,7 +10,6 @@ import {
   LeaseWaitTimeoutError,
   type WaitingFor,
 } from '@leasehold/client';
-import { LIMITS } from '@leasehold/keys-core';
 import { CliFailure, failureOf } from '../failures.ts';
 import { poolUseText } from '../output/grant-text.ts';
 import { durationText, printable } from '../output/text.ts';
@@ -50,7 +49,6 @@ export interface EnvironmentRequest {
 
 interface Acquiring {
   readonly signal: AbortSignal;
-  readonly nowMs: () => number;
   /** Called with what it waits for, if it is an environment. */
   readonly onWaiting?: (waiting: WaitingFor) => void;
 }
@@ -69,44 +67,27 @@ export async function acquire(
   request: LeaseRequest,
   acquiring: Acquiring,
 ): Promise<Acquired> {
-  const { nowMs } = acquiring;
-  const endsAtMs = nowMs() + request.waitMs;
-  let wanted = request;
-  for (;;) {
-    const waitMs = Math.min(Math.max(0, endsAtMs - nowMs()), LIMITS.waitMsInLineMax);
-    try {
-      return await acquireWithin(leasehold, wanted, acquiring, Math.floor(waitMs));
-    } catch (error) {
-      if (error instanceof LeaseWaitTimeoutError && nowMs() < endsAtMs) {
-        wanted = withoutSuperseding(request);
-        continue;
-      }
-      if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
-        throw heldFailure(error, request);
-      }
-      if (error instanceof EnvironmentFrozenError || error instanceof EnvironmentSupersededError) {
-        const { message, code, hint, retryable, details } = failureOf(error);
-        const exitCode = request.heldExitCode;
-        throw new CliFailure(message, { code, exitCode, hint, retryable, details, cause: error });
-      }
-      throw error;
+  try {
+    return await acquireOnce(leasehold, request, acquiring);
+  } catch (error) {
+    if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
+      throw heldFailure(error, request);
     }
+    if (error instanceof EnvironmentFrozenError || error instanceof EnvironmentSupersededError) {
+      const { message, code, hint, retryable, details } = failureOf(error);
+      const exitCode = request.heldExitCode;
+      throw new CliFailure(message, { code, exitCode, hint, retryable, details, cause: error });
+    }
+    throw error;
   }
 }
 
-/** A place that is taken again supersedes nobody: those who wait then may have come later. */
-function withoutSuperseding({ environment, ...request }: LeaseRequest): LeaseRequest {
-  if (environment === undefined) return request;
-  return { ...request, environment: { ...environment, supersede: undefined } };
-}
-
-async function acquireWithin(
+async function acquireOnce(
   leasehold: Acquirers,
   request: LeaseRequest,
   { signal, onWaiting }: Acquiring,
-  waitMs: number,
 ): Promise<Acquired> {
-  const { ttlMs, holder, comment, metadata, datacenter, environment } = request;
+  const { ttlMs, waitMs, holder, comment, metadata, datacenter, environment } = request;
   const [scope, ...others] = request.scopes;
   const wanted: AcquireOptions = { signal, holder, comment, metadata, datacenter, waitMs };
   if (others.length > 0) {

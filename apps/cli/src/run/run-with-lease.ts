@@ -71,7 +71,6 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
       await guard.ready();
       lease = await acquire(leasehold, request, {
         signal: signals.interrupted,
-        nowMs: () => clock.nowMs(),
         onWaiting: waitingTeller(request.scopes[0], cli.context.stderr),
       });
     } catch (error) {

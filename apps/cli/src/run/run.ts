@@ -241,8 +241,6 @@ const GRACE_SHARE = 6;
 const GRACE_MS_MAX = 5_000;
 
 const TTL_RANGE: DurationRange = [LIMITS.ttlMsMin, LIMITS.ttlMsMax];
-/** Much longer than one call may wait: the command asks again. */
-const WAIT_MS_MAX = 366 * 24 * 60 * 60 * 1_000;
 
 /** Adds `--ttl` and `--wait` of a command that acquires a lease. */
 export function withTtlAndWait(command: Command, ttlMs: number): Command {
@@ -253,7 +251,7 @@ export function withTtlAndWait(command: Command, ttlMs: number): Command {
   });
   return withDuration(command, '--wait', {
     about: 'how long to wait in line for it',
-    range: [0, WAIT_MS_MAX],
+    range: [0, LIMITS.waitMsInLineMax],
     defaultMs: 0,
   });
 }

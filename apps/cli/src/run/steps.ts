@@ -112,7 +112,7 @@ async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): P
   try {
     // Over HTTP first, which fails at once when no controller answers. Another datacenter is asked for its lease alone.
     await cli.client().leases.get.query(scopes[0], { signal });
-    lease = await acquire(leasehold, request, { signal, nowMs: () => clock.nowMs() });
+    lease = await acquire(leasehold, request, { signal });
     // Nobody is told of it any more.
     if (signal.aborted) await lease.release('failed', 'given up');
     signal.throwIfAborted();
