@@ -16,6 +16,14 @@ const SAME_KEYPRESS_MS = 100;
 /** How long what is still open may keep a command whose result is known. */
 const END_MS_MAX = 500;
 
+/** How often a process that npx has started looks whether npx is still there. */
+const LOOK_MS = 250;
+
+const parentPid = process.ppid;
+/** What npm calls itself then; a program that we run is not started by it. */
+const { npm_lifecycle_event: startedBy, ...environment } = processEnvironment();
+const isByNpx = startedBy === 'npx';
+
 const stopping = new AbortController();
 let askedAtMs = 0;
 let isSignalTaken = false;
@@ -27,8 +35,7 @@ function takeSignal(): AbortSignal {
     for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
       process.on(name, () => onSignal(name));
     }
-    // The process that started us with a channel, as `npm start` does, wants us to end with it.
-    process.once('disconnect', () => stopping.abort('disconnect'));
+    whenLeft(() => stopping.abort('disconnect'));
   }
   return stopping.signal;
 }
@@ -56,7 +63,22 @@ function passSignals(listener: (signal: NodeJS.Signals) => void): void {
       if (!isAgain) listener(name);
     });
   }
-  process.once('disconnect', () => listener('SIGTERM'));
+  // Who has heard a signal knows that it is to end.
+  whenLeft(() => lastAtMs.size === 0 && listener('SIGTERM'));
+}
+
+/**
+ * Tells when the process that started us has gone, and wanted us to end with it: one with a channel, as `npm start`, or
+ * npx, which ends at a signal without passing it on.
+ */
+function whenLeft(listener: () => void): void {
+  process.once('disconnect', listener);
+  if (!isByNpx) return;
+  const look = setInterval(() => {
+    if (process.ppid === parentPid) return;
+    clearInterval(look);
+    listener();
+  }, LOOK_MS).unref();
 }
 
 /** Whether some output was lost, for example on a full disk. */
@@ -136,7 +158,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   stderr: (text) => write(process.stderr, text),
   readStdin: () => text(process.stdin),
   askSecret,
-  environment: processEnvironment(),
+  environment,
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,
   onSignal: passSignals,

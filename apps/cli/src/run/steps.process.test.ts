@@ -1,9 +1,15 @@
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
+import path from 'node:path';
 import { waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from '../testing/cli-controller.ts';
 import { startCommand, type Started } from '../testing/command-line.ts';
+
+const ROOT = path.join(import.meta.dirname, '..', '..', '..', '..');
+/** A process starts and ends meanwhile. */
+const POLLING = { timeout: 30_000 };
 
 let cli: CliStage;
 beforeAll(async () => {
@@ -160,6 +166,41 @@ describe('leases acquire, renew and release', () => {
     const view = await viewOf(key);
     expect(view?.leaseId).toBe((JSON.parse(granted.stdout) as Granted).leaseId);
     expect(view?.remainingMs).toBeGreaterThan(5 * 60_000);
+  });
+});
+
+describe('started by npx, which passes no signal on,', () => {
+  /** A SIGTERM to it ends npx alone. */
+  const startByNpx = (...args: string[]) => {
+    const npx = spawn('npx', ['leasehold', 'leases', ...args], {
+      cwd: ROOT,
+      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...cli.env },
+      stdio: 'ignore',
+    });
+    onTestFinished(() => void npx.kill());
+    return npx;
+  };
+
+  test.each([
+    ['acquire', []],
+    ['run', ['--', 'true']],
+  ])('a command that waits in line leaves it when npx has ended: %s', async (what, command) => {
+    const key = aKey();
+    await heldLease(cli.api(), ['steps'], key);
+    const npx = startByNpx(what, `steps/${key}`, '--wait', '1m', ...command);
+    await waitUntil(async () => (await waitersOf(key)) === 1);
+    npx.kill('SIGTERM');
+
+    await expect.poll(() => waitersOf(key), POLLING).toBe(0);
+  });
+
+  test('a command that runs is stopped when npx has ended', async () => {
+    const key = aKey();
+    const npx = startByNpx('run', `steps/${key}`, '--', 'sleep', '1000');
+    await waitUntil(async () => (await viewOf(key))?.phase === 'held');
+    npx.kill('SIGTERM');
+
+    await expect.poll(async () => (await viewOf(key))?.phase, POLLING).toBe('free');
   });
 });
 
