@@ -88,8 +88,8 @@ const GRANTING = [
     name: 'ordinary-beside-permits',
     breaks: 'a lease with permits is granted by permits alone',
     file: `${CORE}/grants/sql/grant.ts`,
-    find: 'and not ${HAS_PERMITS}\n        and (w.request_id is null or not ${IS_USED})',
-    replace: 'and (w.request_id is null or not ${IS_USED})',
+    find: '${andNoPermits(requests)}${andItsTurn(requests)}${andNotFrozen(requests)}',
+    replace: '${andItsTurn(requests)}${andNotFrozen(requests)}',
   },
   {
     name: 'total-of-later-permits',
