@@ -12,7 +12,7 @@ import {
 } from '@leasehold/client';
 import { LIMITS, type GatewayRoute, type GatewaySynced } from '@leasehold/keys-core';
 import type { z } from 'zod';
-import { Refusal } from './refusal.ts';
+import { Refusal, type RefusalCode } from './refusal.ts';
 
 export type RouteInput = z.input<typeof gatewayRouteInputSchema>;
 export type HandOverInput = z.input<typeof gatewayHandOverInputSchema>;
@@ -105,15 +105,24 @@ function refusalOf(cause: unknown): Error {
   if (code === 'gateway.elsewhere') {
     return new Elsewhere(String(error.details['datacenter']), cause);
   }
-  const options = { reason: code, cause };
-  if (NOT_RUNNING.has(code)) return new Refusal('gateway.not_running', options);
-  if (ENDED.has(code)) return new Refusal('gateway.grant_ended', options);
-  if (code === 'auth.required' || code === 'auth.forbidden') {
-    return new Refusal('gateway.cut_off', options);
-  }
-  if (error.retryable) return new Refusal('gateway.wait_over', options);
-  return new Refusal('gateway.start_failed', options);
+  const { remainingMs } = error.details;
+  return new Refusal(
+    REFUSAL_CODES.get(code) ?? (error.retryable ? 'gateway.wait_over' : 'gateway.start_failed'),
+    {
+      reason: code,
+      cause,
+      ...(code === 'backend.crash_loop' && typeof remainingMs === 'number'
+        ? { retryAfterSeconds: Math.ceil(remainingMs / 1_000) }
+        : {}),
+    },
+  );
 }
 
-const NOT_RUNNING = new Set(['key.unheld', 'gateway.start_over']);
-const ENDED = new Set(['gateway.grant_over']);
+const REFUSAL_CODES = new Map<string, RefusalCode>([
+  ['key.unheld', 'gateway.not_running'],
+  ['gateway.start_over', 'gateway.not_running'],
+  ['gateway.grant_over', 'gateway.grant_ended'],
+  ['auth.required', 'gateway.cut_off'],
+  ['auth.forbidden', 'gateway.cut_off'],
+  ['backend.crash_loop', 'gateway.crash_loop'],
+]);

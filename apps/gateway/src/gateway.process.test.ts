@@ -87,6 +87,26 @@ describe.concurrent('a gateway, its controller and a drone', () => {
     expect(over.json.error).toMatchObject({ code: 'gateway.grant_ended' });
   });
 
+  test('a key whose backends fail is refused at once, with when to try again', async () => {
+    const impatient = await rooms.startGateway({
+      gatewayId: 'impatient',
+      env: { LEASEHOLD_GATEWAY_HOLD_MS: '1200' },
+    });
+    const { token } = await rooms.api().gateway.sign.mutate({
+      key: { name: 'failing' },
+      access: { user: 'anna', mayStart: true },
+      spawn: { program: 'crash' },
+    });
+    const reply = await waitUntil(async () => {
+      const one = await rooms.ask(impatient, token);
+      return one.json.error.code === 'gateway.crash_loop' && one;
+    });
+
+    expect(reply.status).toBe(503);
+    expect(reply.json.error.reason).toBe('backend.crash_loop');
+    expect(Number(reply.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+  });
+
   test('after a revocation of the user nothing is passed for them, and for others it is', async () => {
     const anna = await rooms.connect('shared');
     const ben = await rooms.connect('shared', { access: { user: 'ben' } });

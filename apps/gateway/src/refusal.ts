@@ -21,6 +21,7 @@ const REFUSALS = {
   'gateway.too_slow': [408, 'The request took too long to arrive.'],
   'gateway.wrong_host': [421, 'The gateway does not serve this host.'],
   'gateway.start_failed': [502, 'It could not be started.'],
+  'gateway.crash_loop': [503, 'It fails at each start. The next start is in a while.'],
   'gateway.backend_unreachable': [502, 'It cannot be reached.'],
   'gateway.backend_failed': [502, 'It ended the connection without an answer.'],
   'gateway.unsupported': [501, 'The gateway upgrades connections to WebSockets only.'],
@@ -41,14 +42,21 @@ export class Refusal extends Error {
   readonly code: RefusalCode;
   /** The controller's own code, for the owner; it names no secret. */
   readonly reason: string | undefined;
+  /** When it may be different, if that is known. */
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(
     code: RefusalCode,
-    { reason, cause }: { reason?: string | undefined; cause?: unknown } = {},
+    {
+      reason,
+      retryAfterSeconds,
+      cause,
+    }: { reason?: string | undefined; retryAfterSeconds?: number; cause?: unknown } = {},
   ) {
     super(REFUSALS[code][1], { cause });
     this.code = code;
     this.reason = reason;
+    this.retryAfterSeconds = retryAfterSeconds;
   }
 
   get status(): number {
@@ -68,6 +76,8 @@ interface Answer {
 /** A page for people, JSON for programs. */
 function answerOf(refusal: Refusal, request: IncomingMessage, requestId: string): Answer {
   const { code, message, status, reason } = refusal;
+  const retryAfterSeconds =
+    refusal.retryAfterSeconds ?? (status === 503 ? RETRY_AFTER_SECONDS : undefined);
   const isForPeople = request.headers.accept?.includes('text/html') ?? false;
   // All of it is made of constants and of ids whose characters were checked: nothing is to be escaped.
   const body = isForPeople
@@ -84,7 +94,7 @@ function answerOf(refusal: Refusal, request: IncomingMessage, requestId: string)
       'referrer-policy': 'no-referrer',
       'x-content-type-options': 'nosniff',
       'x-request-id': requestId,
-      ...(status === 503 ? { 'retry-after': String(RETRY_AFTER_SECONDS) } : {}),
+      ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
       ...(status === 401 ? { 'www-authenticate': 'Bearer' } : {}),
       ...(status === 405 ? { allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' } : {}),
     },

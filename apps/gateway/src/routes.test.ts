@@ -148,7 +148,7 @@ test('a request is held for no longer than the bound', async () => {
   const held = take();
   skip(3_001);
   await expect(held).rejects.toMatchObject({ code: 'gateway.wait_over' });
-  expect(link.questions[0]?.waitMs).toBe(3_000);
+  expect(link.questions[0]?.waitMs).toBe(2_500);
 });
 
 test('while no controller answers it is asked again, and then the request is refused', async () => {

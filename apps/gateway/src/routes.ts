@@ -195,6 +195,8 @@ const UNUSED_MS_MAX = 60_000;
  * nobody uses it, and only the question counts as a use.
  */
 const LEFT_MS_MIN = 750;
+/** A controller answers so much sooner than a request is given up, or the reason would come too late for it. */
+const ANSWER_MS = 500;
 /** Between two tries when no controller answers, or when an answer came too late to be used. */
 const RETRY_MS = 200;
 
@@ -342,7 +344,7 @@ export class Routes {
       key: { namespace, name, tag },
       ...(grant === undefined ? {} : { leaseId: grant }),
       ...(start === undefined ? {} : { start }),
-      waitMs: Math.max(0, Math.min(LIMITS.waitMsMax, Math.floor(untilMs - sentAtMs))),
+      waitMs: Math.max(0, Math.min(LIMITS.waitMsMax, Math.floor(untilMs - sentAtMs) - ANSWER_MS)),
     });
     return this.#learn(route, sentAtMs);
   }

@@ -39,7 +39,10 @@ export class Rooms extends Stage {
   override startDrone(options: Partial<DroneOptions> = {}): Promise<StageDrone> {
     const room = path.join(this.folder, 'room.mjs');
     copyFileSync(path.join(import.meta.dirname, 'room.mjs'), room);
-    const programs = { room: { command: process.execPath, args: [room] } };
+    const programs = {
+      room: { command: process.execPath, args: [room] },
+      crash: { command: process.execPath, args: ['-e', 'process.exit(17)'] },
+    };
     const config = { capacity: 100, ...options.config };
     return super.startDrone({ droneId: 'drone-1', programs, ...options, config });
   }

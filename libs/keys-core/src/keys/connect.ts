@@ -203,13 +203,14 @@ class OneConnect {
     if (!isHere) throw new NotAtHome();
   }
 
-  /** @throws {LeaseError} the decision's code when the wait is over. */
+  /** @throws {LeaseError} the decision's code when the wait is over, or must end before the next start may be. */
   async #wait(decision: Extract<ConnectDecision, { do: 'wait' }>, state: KeyState | undefined) {
     const { input, caller, signal } = this.#wanted;
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
-    if (leftMs <= 0) {
+    const isCrashLoop = decision.code === 'backend.crash_loop';
+    if (leftMs <= 0 || (isCrashLoop && decision.remainingMs > leftMs)) {
       this.#store.observer.grant('key', 'denied', 'active');
-      throw decision.code === 'backend.crash_loop'
+      throw isCrashLoop
         ? await crashLoopOf(this.#store, input.key, decision.remainingMs)
         : waitOver(decision, state);
     }

@@ -83,6 +83,16 @@ describe('backends of a key that fail one after another', () => {
     });
   });
 
+  test('are told at once to a connect whose wait is over before the next start', async () => {
+    const { on, drone } = await openPassing();
+    for (let nth = 0; nth < 3; nth += 1) await run(on, drone);
+
+    await expect(connect(on, { waitMs: 999 })).rejects.toMatchObject({
+      code: 'backend.crash_loop',
+      details: { remainingMs: 1_000 },
+    });
+  });
+
   test('let a connect that waits start the next one when it is time', async () => {
     const { pass, on, drone } = await openPassing();
     for (let nth = 0; nth < 3; nth += 1) await run(on, drone);
