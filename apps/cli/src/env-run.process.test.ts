@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { waitUntil } from '@leasehold/testing';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { CliStage } from './testing/cli-controller.ts';
-import type { Started } from './testing/command-line.ts';
+import { startCommand, type Started } from './testing/command-line.ts';
 import { raceDeployments } from './testing/deployment-races.ts';
 
 let cli: CliStage;
@@ -159,6 +159,20 @@ test('env run --override passes a freeze with its reason, which the audit keeps'
     [pipeline.name],
   );
   expect(granted).toEqual({ reason: 'the login is down' });
+});
+
+test('env run --override by a token that may not is refused, and tells who may', async () => {
+  const { environment } = aPipeline();
+  await cli.answer('env', 'freeze', 'add', environment, '--until', '1h', '--reason', 'audit');
+  const { secret } = await cli
+    .api()
+    .tokens.create.mutate({ name: `ci-${randomUUID()}`, role: 'client' });
+  const args = ['env', 'run', environment, '--action', 'deploy', '--override', 'urgent'];
+  const env = { ...cli.env, LEASEHOLD_TOKEN: secret };
+  const refused = await startCommand([...args, '--', 'true'], env).ended;
+
+  expect(refused.stderr).toContain('These may: the role operator, the role admin.');
+  expect(refused.exitCode).toBe(6);
 });
 
 test('env run keeps its place in line while its controller starts again', async () => {

@@ -63,7 +63,7 @@ function passSignals(listener: (signal: NodeJS.Signals) => void): void {
       if (!isAgain) listener(name);
     });
   }
-  // Who has heard a signal knows that it is to end.
+  // A command that got a signal is ending already.
   whenLeft(() => lastAtMs.size === 0 && listener('SIGTERM'));
 }
 

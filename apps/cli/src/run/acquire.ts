@@ -74,12 +74,25 @@ export async function acquire(
       throw heldFailure(error, request);
     }
     if (error instanceof EnvironmentFrozenError || error instanceof EnvironmentSupersededError) {
-      const { message, code, hint, retryable, details } = failureOf(error);
+      const { message, code, retryable, details, ...failure } = failureOf(error);
       const exitCode = request.heldExitCode;
+      const isOverridden = request.environment?.override !== undefined;
+      const hint =
+        error instanceof EnvironmentFrozenError && isOverridden
+          ? overrideHint(error.allow)
+          : failure.hint;
       throw new CliFailure(message, { code, exitCode, hint, retryable, details, cause: error });
     }
     throw error;
   }
+}
+
+/** Names are those that operators gave. */
+function overrideHint({ roles, people }: EnvironmentFrozenError['allow']): string {
+  const who = [...roles.map((role) => `the role ${role}`), ...people].map(printable);
+  return who.length === 0
+    ? 'Nobody may override this freeze.'
+    : `This token may not override it. These may: ${who.join(', ')}.`;
 }
 
 async function acquireOnce(
