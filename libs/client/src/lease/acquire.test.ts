@@ -157,6 +157,8 @@ describe('acquire', () => {
     await background.idle();
 
     expect(timeout).toBeInstanceOf(LeaseWaitTimeoutError);
+    // By all its calls together.
+    expect(timeout).toMatchObject({ heldBy: { waitedMs: 6_000 } });
     expect(failure).toMatchObject({ message: 'cannot show it' });
     expect(waits).toEqual([5_000, 1, 5_000]);
     expect(givenUp).toEqual([wire.acquires.at(-1)?.idempotencyKey]);

@@ -208,6 +208,11 @@ class Attempt {
         continue;
       }
       this.#isInLine = answer.outcome === 'waiting';
+      if (answer.outcome === 'held' && waitingCount > 0) {
+        // The controller knows of the last call alone.
+        const waitedMs = Math.round(machine.clock.nowMs() - this.#beganAtMs);
+        return { answer: { ...answer, waitedMs }, sentAtMs };
+      }
       if (answer.outcome !== 'waiting') return { answer, sentAtMs };
       waitingCount += 1;
       failureCount = 0;
