@@ -175,6 +175,17 @@ test('env run --override by a token that may not is refused, and tells who may',
   expect(refused.exitCode).toBe(6);
 });
 
+test('a freeze of an environment that nobody has held asks whether its name is right', async () => {
+  const namespace = `frozen-${randomUUID()}`;
+  const how = ['--until', '1h', '--reason', 'audit'];
+  const unknown = await cli.run('env', 'freeze', 'add', `${namespace}/prod`, ...how);
+  const all = await cli.run('env', 'freeze', 'add', '--namespace', namespace, ...how);
+
+  expect(unknown.stdout).toContain('Nobody has held this environment yet');
+  expect([unknown.exitCode, all.exitCode]).toEqual([0, 0]);
+  expect(all.stdout).not.toContain('Nobody has held');
+});
+
 test('env run keeps its place in line while its controller starts again', async () => {
   const pipeline = aPipeline();
   const first = pipeline.deploy('1', '--ttl', '2m');

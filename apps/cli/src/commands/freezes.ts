@@ -104,12 +104,24 @@ function addAdd(cli: Cli, parent: Command): void {
       const client = cli.client();
       const input = await inputOf(client, text, options);
       const answer = await client.environments.freeze.mutate(input);
+      const warning = await unknownText(client, input);
       cli.show(answer, () => {
         const { freeze, stopped } = answer;
         const told = stopped === 0 ? '' : ` ${String(stopped)} holders were told to stop.`;
-        return `${placeText(freeze)} is frozen ${whenText(freeze)}: ${printable(freeze.reason)}.${told}\nFreeze ${freeze.freezeId}.`;
+        return `${placeText(freeze)} is frozen ${whenText(freeze)}: ${printable(freeze.reason)}.${told}\nFreeze ${freeze.freezeId}.${warning}`;
       });
     });
+}
+
+/** A misspelled environment can be frozen, too: that freezes nothing that anybody uses. */
+async function unknownText(
+  client: ControllerApi,
+  { namespace, name, datacenter }: FreezeInput,
+): Promise<string> {
+  if (name === undefined) return '';
+  const known = await client.environments.get.query({ namespace, name, datacenter });
+  if (known !== null) return '';
+  return '\nNobody has held this environment yet: is its name right? `--namespace` freezes all environments of a namespace.';
 }
 
 async function inputOf(
