@@ -218,7 +218,11 @@ function addLogs(cli: Cli, parent: Command): void {
       const backendId = await backendOf(cli, named, options);
       const { tail, since, datacenter } = options;
       let wanted: BackendLogsInput = { backendId, tail, sinceMs: since, datacenter };
-      const print = (line: LogLine): void => printLine(cli, line, options.timestamps === true);
+      let printedCount = 0;
+      const print = (line: LogLine): void => {
+        printedCount += 1;
+        printLine(cli, line, options.timestamps === true);
+      };
       let page;
       do {
         page = await cli.client().backends.logs.query(wanted);
@@ -228,7 +232,12 @@ function addLogs(cli: Cli, parent: Command): void {
       if (!page.isThere && page.hasEnded) {
         throw refusal('backend.not_found', `Its drone has no output of ${backendId} any more.`);
       }
-      if (options.follow !== true) return;
+      if (options.follow !== true) {
+        if (printedCount > 0 || cli.isJson) return;
+        const lately = since === undefined ? '' : ' within this time';
+        cli.context.stderr(`${backendId} has written nothing${lately}.\n`);
+        return;
+      }
       if (page.hasEnded) {
         await printEnd(cli, { backendId, datacenter });
         return;

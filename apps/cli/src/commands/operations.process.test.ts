@@ -105,6 +105,18 @@ describe('leasehold backends logs', () => {
     expect(stderr).toMatch(/^odd\nbk-\S+ has ended: it was stopped by an operator/u);
   });
 
+  test('of which there are none says that', async () => {
+    const { backendId } = await ready('silent');
+
+    const ended = await cli.run('backends', 'logs', backendId, '--since', '1ms');
+
+    expect(ended).toEqual({
+      exitCode: 0,
+      stdout: '',
+      stderr: `${backendId} has written nothing within this time.\n`,
+    });
+  });
+
   test.each([
     ['nothing', ['no-such-backend'], 4, 'There is no such backend.'],
     ['a time without a unit that is known', ['x', '--since', '5 minutes'], 2, '--since must be'],
