@@ -345,6 +345,27 @@ test('without a gateway nothing is signed, and nothing is granted for it', async
   );
 });
 
+test.each(['.', '..'])(
+  'no path can name the key %s: nothing is signed for it, and it has no address',
+  async (name) => {
+    const [on, withHosts] = [await withGateway(), await withGateway('.rooms.example.com')];
+    await startTestDrone(on);
+    const { secret } = await on.token('client');
+    const ofHosts = await withHosts.token('client');
+    const input = { key: { name }, access: ACCESS };
+    const plain = { key: { name }, spawn: { program: 'room' }, idempotencyKey: 'once' };
+  const connect = { ...plain, access: ACCESS };
+
+    expect(await mutate(on, 'gateway.sign', { secret, input })).toBe('request.invalid');
+    expect(await mutate(on, 'keys.connect', { secret, input: connect })).toBe('request.invalid');
+      expect(await mutate(on, 'keys.connect', { secret, input: plain })).toMatchObject({ url: null });
+    const signed = await mutate(withHosts, 'gateway.sign', { secret: ofHosts.secret, input });
+    expect(signed).toMatchObject({
+      url: expect.stringContaining('.rooms.example.com/t/') as string,
+    });
+  },
+);
+
 test('keys with hosts of their own are reached there', async () => {
   const on = await withGateway('.rooms.example.com:8443');
   const { secret } = await on.token('client');

@@ -1,5 +1,5 @@
 /** The gateway on the wire: tokens of people, and what gateways ask. */
-import { LeaseError, namespaceText } from '@leasehold/keys-core';
+import { LeaseError, type Named, namespaceText } from '@leasehold/keys-core';
 import type { SignInput } from '@leasehold/keys-core/gateway';
 import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { z } from 'zod';
@@ -170,7 +170,7 @@ async function signed(
   { services, caller, signal }: CalledContext,
   { key, access, spawn, leaseId: wanted }: z.output<typeof gatewaySignInputSchema>,
 ): Promise<SignedUrl> {
-  assertGateway(services);
+  assertGateway(services, key);
   const asked = { key, waitMs: 0, waitFor: 'granted' } as const;
   const leaseId = access.grantOnly
     ? (await services.reservations.connect(asked, caller, signal)).leaseId
@@ -197,9 +197,12 @@ export async function signedFor(
   return { token, url, urlExpiresAt: expiresAt };
 }
 
-/** @throws {LeaseError} `gateway.not_configured`. */
-export function assertGateway({ gateway }: Pick<ApiServices, 'gateway'>): void {
+/** @throws {LeaseError} `gateway.not_configured`; `request.invalid` if no address can name the key. */
+export function assertGateway({ gateway }: Pick<ApiServices, 'gateway'>, key: Named): void {
   if (gateway.addresses.url === null) throw new LeaseError('gateway.not_configured');
+  if (keyUrl(gateway.addresses, key) !== null) return;
+  const message = `key.name must not be "${key.name}": only with LEASEHOLD_GATEWAY_HOSTS can a browser name such a key.`;
+  throw new LeaseError('request.invalid', message, { details: { field: 'key.name' } });
 }
 
 /** What the audit names: the key, or the namespace. */

@@ -112,7 +112,7 @@ function connected(
   const { services, access, caller, signal } = ctx;
   const { namespace = '', name = '' } = input.key ?? {};
   // Before anything is granted, and not kept as the answer of the request: it can be configured meanwhile.
-  if (inBrowsers !== undefined) assertGateway(services);
+  if (inBrowsers !== undefined) assertGateway(services, { namespace, name });
   const open = (result: ConnectResult): Promise<OpenedKey> =>
     opened(ctx, result, { access: inBrowsers, spawn: input.spawn });
   return refusing(

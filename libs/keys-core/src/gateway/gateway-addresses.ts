@@ -19,6 +19,9 @@ export function keyPrefix({ namespace, name }: Named): string {
   return `/k/${part}/${encodeURIComponent(name)}`;
 }
 
+/** Browsers take such a part of a path for a folder, in every way to write it. */
+const DOTS = new Set(['.', '..']);
+
 const HOST_LABEL_LENGTH = 32;
 
 /** The label of a key's own host. A hash: names have other characters than hosts, and other lengths. */
@@ -29,14 +32,14 @@ export function keyHostLabel({ namespace, name }: Named): string {
 
 /**
  * Where a key is reached: with a token by all who have the address, without one by those who have a cookie or send a
- * token in a header. Null without a gateway.
+ * token in a header. Null without a gateway, and for a key that no path can name.
  */
 export function keyUrl(
   { url, hosts }: GatewayAddresses,
   key: Named,
   token?: string,
 ): string | null {
-  if (url === null) return null;
+  if (url === null || (hosts === null && DOTS.has(key.name))) return null;
   const { protocol } = new URL(url);
   const own = hosts === null ? url : `${protocol}//${keyHostLabel(key)}${hosts}`;
   if (token !== undefined) return `${own}/t/${token}/`;
