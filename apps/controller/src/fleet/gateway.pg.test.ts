@@ -354,11 +354,11 @@ test.each(['.', '..'])(
     const ofHosts = await withHosts.token('client');
     const input = { key: { name }, access: ACCESS };
     const plain = { key: { name }, spawn: { program: 'room' }, idempotencyKey: 'once' };
-  const connect = { ...plain, access: ACCESS };
+    const connect = { ...plain, access: ACCESS };
 
     expect(await mutate(on, 'gateway.sign', { secret, input })).toBe('request.invalid');
     expect(await mutate(on, 'keys.connect', { secret, input: connect })).toBe('request.invalid');
-      expect(await mutate(on, 'keys.connect', { secret, input: plain })).toMatchObject({ url: null });
+    expect(await mutate(on, 'keys.connect', { secret, input: plain })).toMatchObject({ url: null });
     const signed = await mutate(withHosts, 'gateway.sign', { secret: ofHosts.secret, input });
     expect(signed).toMatchObject({
       url: expect.stringContaining('.rooms.example.com/t/') as string,
