@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import type { ControllerApi } from '@leasehold/client';
-import { LIMITS, sayFailure } from '@leasehold/keys-core';
+import { LIMITS, sayEnd, sayFailure } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -37,6 +37,7 @@ import {
 } from '../options.ts';
 import {
   historyColumns,
+  isHeld,
   momentText,
   remainingText,
   WAITER_COLUMNS,
@@ -139,15 +140,20 @@ const COLUMNS: readonly Column<KeyView>[] = [
     text: (key) => (key.waiters === 0 ? '' : String(key.waiters)),
     align: 'right',
   },
-  { head: 'holder', text: (key) => printableOr(key.holder), isWide: true },
-  { head: 'expires', text: (key) => key.expiresAt, isWide: true },
+  // The last holder of a free key is of no use to somebody who looks for the present one.
+  { head: 'holder', text: (key) => (isHeld(key) ? printableOr(key.holder) : '-'), isWide: true },
+  { head: 'expires', text: (key) => (isHeld(key) ? key.expiresAt : '-'), isWide: true },
   { head: 'lease id', text: (key) => key.leaseId, isWide: true },
 ];
 
 /** The state of a key's backend: `Crashed (17), 25 times in 5 m 00 s` while its backends fail one after another. */
-function statusText({ failing, backendStatus, asOf }: KeyView): string {
+function statusText({ failing, backendStatus, backendEnd, asOf }: KeyView): string {
   const isStarting = backendStatus !== null && backendStatus !== 'terminated';
-  if (failing === null || isStarting) return backendStatus ?? '-';
+  if (isStarting) return backendStatus;
+  if (failing === null) {
+    const hasFailed = backendEnd?.hasFailed === true || backendEnd?.reason === 'refused';
+    return hasFailed ? sayFailure(backendEnd) : (backendStatus ?? '-');
+  }
   const { failures, since } = failing;
   const how = sayFailure(failing);
   const ms = Math.max(1_000, Date.parse(asOf) - Date.parse(since));
@@ -230,27 +236,39 @@ function keyText(
     ['tag', printableOr(key.tag)],
     ['phase', key.phase],
     ['remaining', remainingText(key)],
-    ['holder', printableOr(key.holder)],
+    [isHeld(key) ? 'holder' : 'last holder', printableOr(key.holder)],
     ['backend', printableOr(key.backendId)],
-    ['status', key.backendStatus ?? '-'],
+    ['status', statusText(key)],
+    ...(key.backendEnd === null
+      ? []
+      : [
+          [
+            'reason',
+            `${sayEnd(key.backendEnd)}; \`leasehold backends logs ${printableOr(key.backendId)}\` shows its output`,
+          ] as const,
+        ]),
     ['fencing token', key.fencingToken],
     ['lease id', key.leaseId],
     ['granted', `${key.grantedAt}, ${agoText(key.grantedAt, key.asOf)}`],
     ['renewed', `${key.renewedAt}, ${agoText(key.renewedAt, key.asOf)}`],
-    ['expires', key.expiresAt],
+    ['expires', isHeld(key) ? key.expiresAt : '-'],
     ['renewal', key.renewable ? 'allowed' : 'blocked'],
     ['waiters', String(key.waiters)],
-    ...(failures === null
+    ...(failures === null || key.backendStatus === 'ready'
       ? []
-      : [
-          [
-            'failures',
-            `${String(failures.failures)} since ${failures.since}, the last one ${failures.backendId}; next start from ${failures.startAt}`,
-          ] as const,
-        ]),
+      : [['failures', failuresText(failures, key.asOf)] as const]),
     ...(refused === null ? [] : [['last refusal', refusalText(refused)] as const]),
     ['datacenter', key.datacenter],
   ]);
+}
+
+/** Of a key whose backends fail: since when, and when the next may start if that is still to come. */
+function failuresText(
+  { failures, since, backendId, startAt }: KeyFailuresView,
+  asOf: string,
+): string {
+  const next = Date.parse(startAt) > Date.parse(asOf) ? `; next start from ${startAt}` : '';
+  return `${String(failures)} since ${since}, the last one ${backendId}${next}`;
 }
 
 type KeyPageOptions = PageOptions & Omit<KeyOptions, 'reason'>;
