@@ -53,6 +53,7 @@ import {
   printableOr,
   type Column,
 } from '../output/text.ts';
+import { lookAtStart, startText, tellingWhile } from '../run/connect-waiting.ts';
 import { addRenewal } from './leases.ts';
 
 /** `leasehold keys`. */
@@ -202,11 +203,12 @@ function addShow(cli: Cli, parent: Command): void {
       const key = await findKey(client, name, options);
       const { namespace, datacenter } = key;
       const asked = { name, namespace, datacenter };
-      const [failures, refused] = await Promise.all([
+      const [failures, refused, start] = await Promise.all([
         client.keys.failures.query(asked),
         lastRefusal(client, asked),
+        startText(client, key),
       ]);
-      cli.show({ ...key, failures, refused }, () => keyText(key, failures, refused));
+      cli.show({ ...key, failures, refused }, () => keyText(key, { failures, refused, start }));
     },
   );
 }
@@ -227,8 +229,16 @@ function refusalText({ code, count, lastAt, actor, reason }: RefusalView): strin
 
 function keyText(
   key: KeyView,
-  failures: KeyFailuresView | null,
-  refused: RefusalView | null,
+  {
+    failures,
+    refused,
+    start,
+  }: {
+    readonly failures: KeyFailuresView | null;
+    readonly refused: RefusalView | null;
+    /** What it waits for until its backend is ready. */
+    readonly start: string | undefined;
+  },
 ): string {
   return detailsText([
     ['key', printable(key.name)],
@@ -239,6 +249,7 @@ function keyText(
     [isHeld(key) ? 'holder' : 'last holder', printableOr(key.holder)],
     ['backend', printableOr(key.backendId)],
     ['status', statusText(key)],
+    ...(start === undefined ? [] : [['waiting for', start] as const]),
     ...(key.backendEnd === null
       ? []
       : [
@@ -390,11 +401,24 @@ export function addConnect(cli: Cli, parent: Command): void {
         throw usageFailure('--user, --expires and --may-start need --url.');
       }
       const access = options.url === true ? accessOf(options) : undefined;
-      const answer = await cli
-        .client()
-        .keys.connect.mutate({ ...connectInput(name, options), access });
+      const answer = await connected(cli, { ...connectInput(name, options), access });
       cli.show(answer, () => (access === undefined ? connectText(answer) : (answer.url ?? '')));
     });
+}
+
+/** Connects, and tells people meanwhile what is waited for. */
+function connected(cli: Cli, input: ConnectInput): Promise<ConnectAnswer> {
+  const client = cli.client();
+  const answer = client.keys.connect.mutate(input);
+  if (cli.isJson) return answer;
+  const { name, namespace = '' } = input.key ?? {};
+  return tellingWhile(
+    answer,
+    () => lookAtStart(client, { name, namespace }, input.spawn?.program),
+    {
+      print: cli.context.stderr,
+    },
+  );
 }
 
 /** What opens an address; `xdg-open` on any other system. */
@@ -411,7 +435,7 @@ export function addOpen(cli: Cli, parent: Command): void {
   withAccess(command.option('--print', 'only print the address')).action(
     async (name: string, options: ConnectOptions & AccessOptions) => {
       const input = { ...connectInput(name, options), access: accessOf(options) };
-      const answer = await cli.client().keys.connect.mutate(input);
+      const answer = await connected(cli, input);
       const { url } = answer;
       cli.show(answer, () => url ?? '');
       if (options.print !== true && !cli.isJson && url !== null) openInBrowser(url);
