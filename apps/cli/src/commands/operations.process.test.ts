@@ -108,7 +108,7 @@ test('of a program that does not listen on its port, keys show says on which, an
   await cli.run('backends', 'terminate', backendId);
 });
 
-test('a program that no drone offers is told as that, with what is offered and the one that was meant', async () => {
+test('a program that no drone offers is refused with its name, what is offered, and the one that was meant', async () => {
   const { exitCode, stderr } = await cli.run('connect', 'mistyped', '--program', 'romo');
 
   expect(exitCode).toBe(1);

@@ -215,7 +215,7 @@ const LOOP_EVENTS_MAX = 200;
 /** How many of them are named. */
 const LOOPS_SHOWN_MAX = 10;
 
-/** Keys whose backends fail one after another: each is started again, for ever, and nothing else says so. */
+/** Keys whose backends fail one after another: each connect starts another one, which fails too. */
 export async function crashLoopFindings(api: ControllerApi): Promise<Finding[]> {
   const { items } = await api.events.list.query({
     kinds: ['crash_loop'],

@@ -31,7 +31,7 @@ const LIKE_SHARE_MIN = 0.4;
 /** Comparing takes time by the square of the length. */
 const LIKE_LENGTH_MAX = 100;
 
-/** The name that was probably meant by one that is none of them. */
+/** The name that was probably meant by a mistyped one. */
 export function likeIn(names: readonly string[], typed: string): string | undefined {
   if (typed.length > LIKE_LENGTH_MAX) return undefined;
   const judged = names

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { controllerThatAnswers } from '../testing/in-process.ts';
 import { lookAtStart, startText, tellingWhile } from './connect-waiting.ts';
 
-/** An answer that comes when a test says so. */
+/** An answer that a test gives later. */
 function lateAnswer() {
   let give: (answer: string) => void = () => undefined;
   const promise = new Promise<string>((resolve) => {

@@ -71,15 +71,10 @@ export async function startText(
   client: Pick<ControllerApi, 'backends'>,
   key: KeyView,
 ): Promise<string | undefined> {
-  const { backendId, backendStatus: status, droneId, failing, asOf } = key;
+  const { backendId, backendStatus: status, droneId } = key;
   const name = printable(key.name);
   if (backendId === null || status === null || status === 'ready') return undefined;
-  if (status === 'terminated') {
-    const isDelayed = failing !== null && Date.parse(failing.startAt) > Date.parse(asOf);
-    return isDelayed
-      ? `the last ${String(failing.failures)} backends of ${name} have failed; the next may start at ${failing.startAt}`
-      : undefined;
-  }
+  if (status === 'terminated') return delayText(key);
   const backend = `backend ${backendId}`;
   if (isStopping(status)) {
     return `${backend} is stopping; ${name} is free when it has ended, by ${key.expiresAt} at the latest`;
@@ -93,6 +88,13 @@ export async function startText(
   const where =
     port === undefined ? 'it does not answer yet' : `nothing answers on its ${port} yet`;
   return `${backend} runs, ${where}; \`leasehold backends logs ${name}${place}\` shows its output`;
+}
+
+/** When a key may be started whose last backends have failed; undefined when that may be now. */
+function delayText({ name, failing, asOf }: KeyView): string | undefined {
+  if (failing === null || Date.parse(failing.startAt) <= Date.parse(asOf)) return undefined;
+  const { failures, startAt } = failing;
+  return `the last ${String(failures)} backends of ${printable(name)} have failed; the next may start at ${startAt}`;
 }
 
 /** `port 21107`, as its drone has said; undefined for a drone that does not. */
