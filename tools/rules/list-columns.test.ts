@@ -20,7 +20,7 @@ const LISTS: Readonly<Record<string, readonly Place[]>> = {
   keys: [
     {
       file: 'apps/cli/src/commands/keys.ts',
-      without: words('backendEnd endReason ladder releasedAt remainingMs reservationId'),
+      without: words('endReason ladder releasedAt remainingMs reservationId'),
     },
     {
       file: `${FEATURES}/keys/keys-page.tsx`,

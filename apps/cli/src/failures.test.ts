@@ -48,6 +48,38 @@ describe('failureOf', () => {
     expect(failure.hint).toMatch(/LEASEHOLD_TOKEN is set.*unset it/u);
   });
 
+  test.each(Object.keys(ERROR_CODES) as ErrorCode[])(
+    'a hint about %s names no field that only JSON has',
+    (code) => {
+      expect(failureOf(new LeaseError(code)).hint ?? '').not.toMatch(/\bdetails\b/u);
+    },
+  );
+
+  test('a hint tells a duration that is in the details', () => {
+    const error = new LeaseError('controller.overloaded', undefined, {
+      details: { retryAfterMs: 1_500 },
+    });
+
+    expect(failureOf(error).hint).toContain('Try again after 1.5 s, with');
+  });
+
+  test.each([
+    ['wbe', ['api', 'web'], 'Offered: api, web.\n(Did you mean web?)'],
+    ['worker', ['api', 'web'], 'Offered: api, web.'],
+    ['worker', [], ''],
+    ['x', Array.from({ length: 12 }, (_value, at) => `long-${String(at)}`), 'long-9 and 2 more.'],
+  ])('of a program %s that no drone offers it says that %j are', (program, offered, said) => {
+    const error = new LeaseError('spawn.no_drone', 'No drone offers it.', {
+      details: { program, offered },
+    });
+
+    const { message, hint } = failureOf(error);
+
+    expect(message.startsWith('No drone offers it.')).toBe(true);
+    expect(message.endsWith(said)).toBe(true);
+    expect(hint).toContain('leasehold drones ls');
+  });
+
   test('a refused connection is reported as unreachable, with its address', () => {
     const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
 

@@ -12,7 +12,7 @@ import {
   type ErrorCode,
 } from '@leasehold/keys-core';
 import { CommanderError } from 'commander';
-import { indentedLines } from './output/text.ts';
+import { durationText, indentedLines, likeIn, printable } from './output/text.ts';
 
 /**
  * What a command ends with when it could not do what was asked: a sentence that says what is wrong,
@@ -163,6 +163,10 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'key.terminating': 'Wait, or pass a larger `--wait`, such as `--wait 1m`.',
   'key.holder_unreachable':
     'Its backend may still run, so the key is not granted again before it expires. See `leasehold drones ls`.',
+  'spawn.no_drone':
+    'A drone that offers the program has to be reachable, not draining, with free capacity, and in the datacenter of the key: see `leasehold drones ls`.',
+  'reservation.give_up_early':
+    'Something there may still act on them. Wait, or be certain that its machines are off, and abandon what may run there.',
   'environment.frozen':
     '`--wait` waits for the end of a freeze that is within it. With `--override REASON` it is passed, if it allows that: see `leasehold env freeze ls`.',
   'environment.superseded':
@@ -215,12 +219,13 @@ function placeText({ urls, from }: Asked): string {
 function answeredFailure(error: unknown, asked: Asked | undefined): CliFailure | undefined {
   if (error instanceof LeaseError) {
     const { details, cause } = error;
-    return ofCode(error.code, error.message, { details, cause, asked });
+    const message = `${error.message}${moreIn(details)}`;
+    return ofCode(error.code, message, { details, cause, asked });
   }
   const answered = error instanceof LeaseholdCallError ? error : leaseholdErrorOf(error);
   if (answered === undefined || !isErrorCode(answered.code)) return undefined;
   if (answered.code === 'request.unreachable') return undefined;
-  return ofCode(answered.code, `${messageOf(error)}${outputIn(answered.details)}`, {
+  return ofCode(answered.code, `${messageOf(error)}${moreIn(answered.details)}`, {
     details: answered.details,
     incidentId: answered.incidentId ?? undefined,
     cause: error,
@@ -228,10 +233,31 @@ function answeredFailure(error: unknown, asked: Asked | undefined): CliFailure |
   });
 }
 
+/** What the details add to the sentence, for people. */
+function moreIn(details: Readonly<Record<string, unknown>>): string {
+  return `${offeredIn(details)}${outputIn(details)}`;
+}
+
 /** What a backend wrote before it failed, below the sentence that says how it did. */
 function outputIn({ output }: Readonly<Record<string, unknown>>): string {
   if (typeof output !== 'string' || output === '') return '';
   return `\n\nIts last lines:\n${indentedLines(output)}\n`;
+}
+
+/** How many programs a refusal names in a text. */
+const OFFERED_SHOWN_MAX = 10;
+
+/** Which programs are offered instead, and the one that was probably meant. */
+function offeredIn({ program, offered }: Readonly<Record<string, unknown>>): string {
+  const names = Array.isArray(offered) ? offered.map(String) : [];
+  if (names.length === 0) return '';
+  const more = names.length - OFFERED_SHOWN_MAX;
+  const shown = names.slice(0, OFFERED_SHOWN_MAX).map(printable).join(', ');
+  const like = likeIn(names, String(program));
+  return (
+    ` Offered: ${shown}${more > 0 ? ` and ${String(more)} more` : ''}.` +
+    (like === undefined ? '' : `\n(Did you mean ${printable(like)}?)`)
+  );
 }
 
 function isUnanswered(error: unknown): boolean {
@@ -273,9 +299,24 @@ function tokenHint(code: ErrorCode, asked: Asked | undefined): string | undefine
 
 /** What to do, with the backend that it is about. */
 function hintOf(code: ErrorCode, details: unknown): string | undefined {
-  const hint = code in HINT_OF ? HINT_OF[code] : ERROR_CODES[code].doc;
-  const { backendId } = (details ?? {}) as { readonly backendId?: unknown };
+  const known = (details ?? {}) as Readonly<Record<string, unknown>>;
+  const hint = code in HINT_OF ? HINT_OF[code] : withoutDetails(ERROR_CODES[code].doc, known);
+  const { backendId } = known;
   return typeof backendId === 'string' ? hint?.replaceAll('BACKEND', backendId) : hint;
+}
+
+/** A text for callers of the API, for a reader who does not see the details: durations are told, other fields are not. */
+function withoutDetails(
+  doc: string,
+  details: Readonly<Record<string, unknown>>,
+): string | undefined {
+  const told = doc.replaceAll(/`details\.(\w+Ms)`/gu, (field, name: string) => {
+    const ms = details[name];
+    return typeof ms === 'number' ? durationText(ms) : field;
+  });
+  const sentences = told.split(/(?<=[.;]) (?=[A-Z`])/u);
+  const left = sentences.filter((sentence) => !/`details[.`]/u.test(sentence)).join(' ');
+  return left === '' ? undefined : left;
 }
 
 function isErrorCode(code: string): code is ErrorCode {

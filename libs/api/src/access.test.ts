@@ -1,5 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { assertMayOffer, assertMayReport, assertMayStart, isWithinRange } from './access.ts';
+import { LeaseError } from '@leasehold/keys-core';
+import {
+  assertMayOffer,
+  assertMayReport,
+  assertMayStart,
+  errorFor,
+  isWithinRange,
+} from './access.ts';
 
 describe('addresses of a drone token', () => {
   test.each([
@@ -54,6 +61,24 @@ describe('programs and capacity of a token', () => {
     ).not.toThrow();
     expect(() => assertMayOffer({ programs: null, capacity: null }, offered)).not.toThrow();
     expect(() => assertMayOffer({}, offered)).not.toThrow();
+  });
+
+  test.each([
+    ['any program', { namespaces: null, programs: null }, ['api', 'web']],
+    ['one program', { namespaces: null, programs: ['web', 'wbe'] }, ['web']],
+    ['other programs', { namespaces: null, programs: ['wbe'] }, undefined],
+    ['some namespaces', { namespaces: ['game'], programs: null }, undefined],
+  ])('a token for %s is told of programs only what it may see and start', (_what, access, seen) => {
+    const error = new LeaseError('spawn.no_drone', 'said', {
+      details: { program: 'wbe', offered: ['api', 'web'] },
+    });
+
+    expect(errorFor(access, error)).toMatchObject({
+      code: 'spawn.no_drone',
+      message: 'said',
+      details: { program: 'wbe', ...(seen && { offered: seen }) },
+    });
+    expect((errorFor(access, error) as LeaseError).details['offered']).toEqual(seen);
   });
 
   test('a client may start only the programs of its token, and may connect without a program', () => {

@@ -227,6 +227,28 @@ export function assertMayStart(
   });
 }
 
+/**
+ * An error as its caller gets it. A refusal names the programs that are offered: to those who may list drones, and
+ * only those that they may start.
+ */
+export function errorFor(
+  { namespaces, programs }: Pick<Access, 'namespaces' | 'programs'>,
+  error: unknown,
+): unknown {
+  if (!(error instanceof LeaseError) || error.code !== 'spawn.no_drone') return error;
+  const { offered, ...details } = error.details;
+  if (!Array.isArray(offered)) return error;
+  const seen = (offered as string[]).filter(
+    (name) => namespaces === null && mayUse(programs, name),
+  );
+  const { code, message, cause, from } = error;
+  return new LeaseError(code, message, {
+    details: seen.length === 0 ? details : { ...details, offered: seen },
+    cause,
+    ...(from !== undefined && { from }),
+  });
+}
+
 function mayUse(programs: readonly string[] | null | undefined, name: string): boolean {
   return programs?.includes(name) ?? true;
 }

@@ -112,19 +112,26 @@ function addLs(cli: Cli, parent: Command): void {
 }
 
 function addShow(cli: Cli, parent: Command): void {
-  withDatacenter(cli.leaf(parent, 'show <backend>', 'Show one backend')).action(
-    async (backendId: string, { datacenter }: ActOptions) => {
+  const command = cli.leaf(
+    parent,
+    'show <key-or-backend>',
+    'Show one backend; of a key the newest one',
+  );
+  withDatacenter(command)
+    .option('-n, --namespace <namespace>', 'the namespace of the key')
+    .action(async (named: string, options: NamedOptions) => {
+      const backendId = await backendOf(cli, named, options);
+      const { datacenter } = options;
       const backend = await cli.client().backends.get.query({ backendId, datacenter });
       cli.show(backend, () => backendText(backend));
-    },
-  );
+    });
 }
 
 function backendText(backend: BackendDetail): string {
   const { lifetimeLimitSeconds: lifetime, exitCode, logFiles, output } = backend;
   return detailsText([
     ['backend', backend.backendId],
-    ['status', `${backend.status}, since ${backend.statusAt}`],
+    ['status', `${statusText(backend)}, since ${backend.statusAt}`],
     ...(backend.reason === null
       ? []
       : [
@@ -186,14 +193,18 @@ function detailOf({ states }: BackendDetail): string | null {
   return states.find(({ status }) => status === 'terminated')?.detail ?? null;
 }
 
-interface LogsOptions {
+/** Which backend is meant by the name of a key. */
+interface NamedOptions {
   readonly namespace?: string;
+  readonly previous?: true;
+  readonly datacenter?: string;
+}
+
+interface LogsOptions extends NamedOptions {
   readonly follow?: true;
   readonly tail?: number;
   readonly since?: number;
-  readonly previous?: true;
   readonly timestamps?: true;
-  readonly datacenter?: string;
 }
 
 const LOGS_HELP = `
@@ -275,7 +286,7 @@ async function printEnd(
 async function backendOf(
   cli: Cli,
   named: string,
-  { namespace, previous, datacenter }: LogsOptions,
+  { namespace, previous, datacenter }: NamedOptions,
 ): Promise<string> {
   const client = cli.client();
   if (previous === undefined && namespace === undefined && /^bk-[0-9a-z]+$/u.test(named)) {
@@ -335,8 +346,14 @@ function addTerminate(cli: Cli, parent: Command): void {
 /** The states so far, and each new one until the backend is gone. */
 function addWatch(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'watch <backend>', 'Follow the states of a backend until it has terminated')
-    .action(async (backendId: string) => {
+    .leaf(
+      parent,
+      'watch <key-or-backend>',
+      'Follow the states of a backend until it has terminated',
+    )
+    .option('-n, --namespace <namespace>', 'the namespace of the key')
+    .action(async (named: string, options: NamedOptions) => {
+      const backendId = await backendOf(cli, named, options);
       // Over HTTP first, which fails at once when no controller answers or there is no such backend.
       await cli.client().backends.get.query({ backendId });
       const client = cli.client('ws');

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import type { ControllerApi } from '@leasehold/client';
-import { LIMITS, sayFailure } from '@leasehold/keys-core';
+import { LIMITS, sayEnd, sayFailure } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
@@ -37,6 +37,7 @@ import {
 } from '../options.ts';
 import {
   historyColumns,
+  isHeld,
   momentText,
   remainingText,
   WAITER_COLUMNS,
@@ -52,6 +53,7 @@ import {
   printableOr,
   type Column,
 } from '../output/text.ts';
+import { lookAtStart, startText, tellingWhile } from '../run/connect-waiting.ts';
 import { addRenewal } from './leases.ts';
 
 /** `leasehold keys`. */
@@ -139,15 +141,20 @@ const COLUMNS: readonly Column<KeyView>[] = [
     text: (key) => (key.waiters === 0 ? '' : String(key.waiters)),
     align: 'right',
   },
-  { head: 'holder', text: (key) => printableOr(key.holder), isWide: true },
-  { head: 'expires', text: (key) => key.expiresAt, isWide: true },
+  // The last holder of a free key is of no use to somebody who looks for the present one.
+  { head: 'holder', text: (key) => (isHeld(key) ? printableOr(key.holder) : '-'), isWide: true },
+  { head: 'expires', text: (key) => (isHeld(key) ? key.expiresAt : '-'), isWide: true },
   { head: 'lease id', text: (key) => key.leaseId, isWide: true },
 ];
 
 /** The state of a key's backend: `Crashed (17), 25 times in 5 m 00 s` while its backends fail one after another. */
-function statusText({ failing, backendStatus, asOf }: KeyView): string {
+function statusText({ failing, backendStatus, backendEnd, asOf }: KeyView): string {
   const isStarting = backendStatus !== null && backendStatus !== 'terminated';
-  if (failing === null || isStarting) return backendStatus ?? '-';
+  if (isStarting) return backendStatus;
+  if (failing === null) {
+    const hasFailed = backendEnd?.hasFailed === true || backendEnd?.reason === 'refused';
+    return hasFailed ? sayFailure(backendEnd) : (backendStatus ?? '-');
+  }
   const { failures, since } = failing;
   const how = sayFailure(failing);
   const ms = Math.max(1_000, Date.parse(asOf) - Date.parse(since));
@@ -196,11 +203,12 @@ function addShow(cli: Cli, parent: Command): void {
       const key = await findKey(client, name, options);
       const { namespace, datacenter } = key;
       const asked = { name, namespace, datacenter };
-      const [failures, refused] = await Promise.all([
+      const [failures, refused, start] = await Promise.all([
         client.keys.failures.query(asked),
         lastRefusal(client, asked),
+        startText(client, key),
       ]);
-      cli.show({ ...key, failures, refused }, () => keyText(key, failures, refused));
+      cli.show({ ...key, failures, refused }, () => keyText(key, { failures, refused, start }));
     },
   );
 }
@@ -221,8 +229,16 @@ function refusalText({ code, count, lastAt, actor, reason }: RefusalView): strin
 
 function keyText(
   key: KeyView,
-  failures: KeyFailuresView | null,
-  refused: RefusalView | null,
+  {
+    failures,
+    refused,
+    start,
+  }: {
+    readonly failures: KeyFailuresView | null;
+    readonly refused: RefusalView | null;
+    /** What it waits for until its backend is ready. */
+    readonly start: string | undefined;
+  },
 ): string {
   return detailsText([
     ['key', printable(key.name)],
@@ -230,27 +246,40 @@ function keyText(
     ['tag', printableOr(key.tag)],
     ['phase', key.phase],
     ['remaining', remainingText(key)],
-    ['holder', printableOr(key.holder)],
+    [isHeld(key) ? 'holder' : 'last holder', printableOr(key.holder)],
     ['backend', printableOr(key.backendId)],
-    ['status', key.backendStatus ?? '-'],
+    ['status', statusText(key)],
+    ...(start === undefined ? [] : [['waiting for', start] as const]),
+    ...(key.backendEnd === null
+      ? []
+      : [
+          [
+            'reason',
+            `${sayEnd(key.backendEnd)}; \`leasehold backends logs ${printableOr(key.backendId)}\` shows its output`,
+          ] as const,
+        ]),
     ['fencing token', key.fencingToken],
     ['lease id', key.leaseId],
     ['granted', `${key.grantedAt}, ${agoText(key.grantedAt, key.asOf)}`],
     ['renewed', `${key.renewedAt}, ${agoText(key.renewedAt, key.asOf)}`],
-    ['expires', key.expiresAt],
+    ['expires', isHeld(key) ? key.expiresAt : '-'],
     ['renewal', key.renewable ? 'allowed' : 'blocked'],
     ['waiters', String(key.waiters)],
-    ...(failures === null
+    ...(failures === null || key.backendStatus === 'ready'
       ? []
-      : [
-          [
-            'failures',
-            `${String(failures.failures)} since ${failures.since}, the last one ${failures.backendId}; next start from ${failures.startAt}`,
-          ] as const,
-        ]),
+      : [['failures', failuresText(failures, key.asOf)] as const]),
     ...(refused === null ? [] : [['last refusal', refusalText(refused)] as const]),
     ['datacenter', key.datacenter],
   ]);
+}
+
+/** Of a key whose backends fail: since when, and when the next may start if that is still to come. */
+function failuresText(
+  { failures, since, backendId, startAt }: KeyFailuresView,
+  asOf: string,
+): string {
+  const next = Date.parse(startAt) > Date.parse(asOf) ? `; next start from ${startAt}` : '';
+  return `${String(failures)} since ${since}, the last one ${backendId}${next}`;
 }
 
 type KeyPageOptions = PageOptions & Omit<KeyOptions, 'reason'>;
@@ -372,11 +401,24 @@ export function addConnect(cli: Cli, parent: Command): void {
         throw usageFailure('--user, --expires and --may-start need --url.');
       }
       const access = options.url === true ? accessOf(options) : undefined;
-      const answer = await cli
-        .client()
-        .keys.connect.mutate({ ...connectInput(name, options), access });
+      const answer = await connected(cli, { ...connectInput(name, options), access });
       cli.show(answer, () => (access === undefined ? connectText(answer) : (answer.url ?? '')));
     });
+}
+
+/** Connects, and tells people meanwhile what is waited for. */
+function connected(cli: Cli, input: ConnectInput): Promise<ConnectAnswer> {
+  const client = cli.client();
+  const answer = client.keys.connect.mutate(input);
+  if (cli.isJson) return answer;
+  const { name, namespace = '' } = input.key ?? {};
+  return tellingWhile(
+    answer,
+    () => lookAtStart(client, { name, namespace }, input.spawn?.program),
+    {
+      print: cli.context.stderr,
+    },
+  );
 }
 
 /** What opens an address; `xdg-open` on any other system. */
@@ -393,7 +435,7 @@ export function addOpen(cli: Cli, parent: Command): void {
   withAccess(command.option('--print', 'only print the address')).action(
     async (name: string, options: ConnectOptions & AccessOptions) => {
       const input = { ...connectInput(name, options), access: accessOf(options) };
-      const answer = await cli.client().keys.connect.mutate(input);
+      const answer = await connected(cli, input);
       const { url } = answer;
       cli.show(answer, () => url ?? '');
       if (options.print !== true && !cli.isJson && url !== null) openInBrowser(url);

@@ -14,7 +14,10 @@ beforeAll(async () => {
   const { secret } = await cli.answer<{ secret: string }>(
     ...['tokens', 'create', 'd1', '--role', 'drone', '--drone', 'd1', '--capacity', '100'],
     ...['--address', '127.0.0.0/8'],
-    ...['room', 'crashing', 'missing', 'mute', 'talking'].flatMap((name) => ['--program', name]),
+    ...['room', 'crashing', 'missing', 'mute', 'deaf', 'talking'].flatMap((name) => [
+      '--program',
+      name,
+    ]),
   );
   const shell = (script: string) => ({ command: 'sh', args: ['-c', script], port: 'auto' });
   await cli.startDrone({
@@ -31,6 +34,7 @@ beforeAll(async () => {
       crashing: shell('echo begins; printf "no table \\033[31mrooms\\033[0m\\n" >&2; exit 17'),
       missing: { command: '/no/such/program', port: 'auto' },
       mute: { ...shell('echo waits; exec sleep 600'), readiness: { type: 'tcp', timeoutMs: 500 } },
+      deaf: { ...shell('exec sleep 600'), readiness: { type: 'tcp' } },
       talking: {
         ...shell('seq 1 5; echo odd >&2; exec sleep 600'),
         readiness: { type: 'none' },
@@ -88,6 +92,30 @@ describe('a program that fails', () => {
     }
     expect(shown.stdout).toContain(how);
   });
+});
+
+test('of a program that does not listen on its port, keys show says on which, and how to read its output', async () => {
+  const spawn = { program: 'deaf' };
+  const { backendId } = await cli.api().keys.connect.mutate({ key: { name: 'deaf' }, spawn });
+
+  const said = `backend ${backendId} runs, nothing answers on its port`;
+  await waitUntil(async () => (await cli.run('keys', 'show', 'deaf')).stdout.includes(said));
+
+  const { stdout } = await cli.run('keys', 'show', 'deaf');
+  expect(stdout).toMatch(
+    /^waiting for +backend .* port \d+ yet; `leasehold backends logs deaf` shows its output$/mu,
+  );
+  await cli.run('backends', 'terminate', backendId);
+});
+
+test('a program that no drone offers is refused with its name, what is offered, and the one that was meant', async () => {
+  const { exitCode, stderr } = await cli.run('connect', 'mistyped', '--program', 'romo');
+
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(
+    /^No drone offers the program "romo"\. Offered: crashing, .*\n\(Did you mean room\?\)\n/u,
+  );
+  expect(stderr).not.toContain('details');
 });
 
 describe('leasehold backends logs', () => {

@@ -1,9 +1,12 @@
+import { createControllerClient } from '@leasehold/client';
 import { NOTHING_MISSING } from '@leasehold/keys-core';
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { controllerThatAnswers } from '../testing/in-process.ts';
 import {
+  crashLoopFindings,
   engineFindings,
   gatewayAddressFinding,
   isolationFindings,
@@ -83,6 +86,52 @@ describe('the doctor on the container engine of a drone', () => {
 
   test.each(['lost', 'stopped'] as const)('reports nothing about a drone that is %s', (status) => {
     expect(engineFindings({ ...offering, status, engine: { problem: 'x' } })).toEqual([]);
+  });
+});
+
+describe('the doctor on keys whose backends fail one after another', () => {
+  const since = '2026-11-28T12:00:00.000Z';
+  const failing = { failures: 5, since, backendId: 'bk-1', reason: 'exited', exitCode: 17 };
+
+  async function findingsOf(names: readonly string[], key: object | null) {
+    const { env } = await controllerThatAnswers((path) => {
+      if (path.includes('keys.get')) return key;
+      if (path.includes('backends.get')) return { backendId: 'bk-1', program: 'web' };
+      return { items: names.map((name) => ({ namespace: 'game', name })), nextCursor: null };
+    });
+    const { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: token } = env;
+    const connection = createControllerClient({ url, token, transport: 'http' });
+    onTestFinished(() => connection.close());
+    return crashLoopFindings(connection.api);
+  }
+
+  test('is wrong, with the key, its program, the exit code, since when, and how to read its last lines', async () => {
+    const [finding, ...others] = await findingsOf(['alpha', 'alpha'], {
+      failing,
+      backendStatus: 'terminated',
+    });
+
+    expect(others).toEqual([]);
+    expect(finding).toMatchObject({ state: 'wrong', subject: 'key game/alpha' });
+    expect(finding?.text).toMatch(/^5 backends of web .* since 2026-11-28T12.*: Crashed \(17\)$/u);
+    expect(finding?.advice).toContain('`leasehold backends logs bk-1`');
+  });
+
+  test.each([
+    ['its backend is ready', { failing, backendStatus: 'ready' }],
+    ['its failures were forgotten', { failing: null, backendStatus: 'terminated' }],
+    ['it has moved away', null],
+  ])('reports nothing of a key when %s', async (_when, key) => {
+    expect(await findingsOf(['alpha'], key)).toEqual([]);
+  });
+
+  test('names ten, and says that there are more', async () => {
+    const names = Array.from({ length: 12 }, (_value, at) => `key-${String(at)}`);
+
+    const findings = await findingsOf(names, { failing, backendStatus: 'terminated' });
+
+    expect(findings).toHaveLength(11);
+    expect(findings.at(-1)?.text).toMatch(/^2 more/u);
   });
 });
 

@@ -1,6 +1,6 @@
 import type { ClockJumpView } from '@leasehold/api/contract';
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
-import { isFullyIsolated } from '@leasehold/keys-core';
+import { isFullyIsolated, sayFailure } from '@leasehold/keys-core';
 import type { Access } from '../contexts.ts';
 import type { DroneView, GatewaysView } from '../controller-api.ts';
 import { failureOf } from '../failures.ts';
@@ -26,6 +26,7 @@ export async function examineController({ urls, token, from }: Access): Promise<
       ...(await holdOffFindings(api)),
       ...(await clockFindings(api)),
       ...drones,
+      ...(await crashLoopFindings(api)),
       ...(await gatewayFindings(api)),
       ...(await peerFindings(api)),
     ];
@@ -206,6 +207,55 @@ async function peerFindings(api: ControllerApi): Promise<Finding[]> {
           ),
     ),
   ];
+}
+
+/** Failures that are older are no loop any more: see `key-failures.ts`. */
+const LOOP_MINUTES = 10;
+const LOOP_EVENTS_MAX = 200;
+/** How many of them are named. */
+const LOOPS_SHOWN_MAX = 10;
+
+/** Keys whose backends fail one after another: each connect starts another one, which fails too. */
+export async function crashLoopFindings(api: ControllerApi): Promise<Finding[]> {
+  const { items } = await api.events.list.query({
+    kinds: ['crash_loop'],
+    windowMinutes: LOOP_MINUTES,
+    limit: LOOP_EVENTS_MAX,
+  });
+  const named = new Map(
+    items.map(({ namespace, name }) => [JSON.stringify([namespace, name]), { namespace, name }]),
+  );
+  const keys = await Promise.all(
+    [...named.values()].slice(0, LOOPS_SHOWN_MAX).map((key) => crashLoopFinding(api, key)),
+  );
+  const left = named.size - LOOPS_SHOWN_MAX;
+  const more = wrong(
+    'keys',
+    `${String(left)} more have failed again and again`,
+    '`leasehold events ls --kind crash_loop` lists them.',
+  );
+  return [...keys.filter((finding) => finding !== undefined), ...(left > 0 ? [more] : [])];
+}
+
+/** Undefined for a key that has recovered, or was allowed to start at once. */
+async function crashLoopFinding(
+  api: ControllerApi,
+  named: { readonly namespace: string; readonly name: string },
+): Promise<Finding | undefined> {
+  const key = await api.keys.get.query(named);
+  if (key?.failing == null || key.backendStatus === 'ready') return undefined;
+  const { failures, since, backendId } = key.failing;
+  const backend = await api.backends.get.query({ backendId }).catch((error: unknown) => {
+    if (leaseholdErrorOf(error)?.code === 'backend.not_found') return undefined;
+    throw error;
+  });
+  const program = backend === undefined ? '' : ` of ${printable(backend.program)}`;
+  const place = named.namespace === '' ? '' : `${printable(named.namespace)}/`;
+  return wrong(
+    `key ${place}${printable(named.name)}`,
+    `${String(failures)} backends${program} have failed one after another since ${since}; the last one: ${sayFailure(key.failing)}`,
+    `\`leasehold backends logs ${backendId}\` shows its last lines.`,
+  );
 }
 
 function programNames(drone: DroneView): string[] {

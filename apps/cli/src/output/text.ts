@@ -25,6 +25,49 @@ export function indentedLines(output: string): string {
     .join('\n');
 }
 
+/** How much of a name may be mistyped: as Commander judges commands and options. */
+const LIKE_DISTANCE_MAX = 3;
+const LIKE_SHARE_MIN = 0.4;
+/** Comparing takes time by the square of the length. */
+const LIKE_LENGTH_MAX = 100;
+
+/** The name that was probably meant by a mistyped one. */
+export function likeIn(names: readonly string[], typed: string): string | undefined {
+  if (typed.length > LIKE_LENGTH_MAX) return undefined;
+  const judged = names
+    .filter((name) => name.length <= LIKE_LENGTH_MAX)
+    .map((name) => ({ name, distance: editsBetween(typed, name) }))
+    .filter(({ name, distance }) => {
+      const length = Math.max(name.length, typed.length);
+      return distance <= LIKE_DISTANCE_MAX && (length - distance) / length > LIKE_SHARE_MIN;
+    });
+  return judged.toSorted((one, other) => one.distance - other.distance)[0]?.name;
+}
+
+/** How many characters are to be put in, taken out, changed, or changed places with their neighbour. */
+function editsBetween(one: string, other: string): number {
+  let before: number[] = [];
+  let last = Array.from({ length: other.length + 1 }, (_value, index) => index);
+  for (let at = 1; at <= one.length; at += 1) {
+    const row = [at];
+    for (let to = 1; to <= other.length; to += 1) {
+      const cost = one[at - 1] === other[to - 1] ? 0 : 1;
+      const isSwapped = one[at - 1] === other[to - 2] && one[at - 2] === other[to - 1];
+      row.push(
+        Math.min(
+          (last[to] ?? 0) + 1,
+          (row[to - 1] ?? 0) + 1,
+          (last[to - 1] ?? 0) + cost,
+          isSwapped ? (before[to - 2] ?? Infinity) + 1 : Infinity,
+        ),
+      );
+    }
+    before = last;
+    last = row;
+  }
+  return last[other.length] ?? 0;
+}
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;

@@ -29,6 +29,7 @@ import {
 } from '../home.ts';
 import { printable } from '../output/text.ts';
 import { identityOf, signalProcess } from '../processes.ts';
+import { tellFailedEnds } from './failed-ends.ts';
 import { type FailureWatch, messageOf, type Progress } from './progress.ts';
 import { restartOnChange } from './restart-on-change.ts';
 import { keepRunRecord, untilGone } from './run-record.ts';
@@ -288,7 +289,14 @@ export async function startParts(starting: PartsOptions): Promise<Parts> {
   });
   await whenSpace(() => record.write());
   watch.onChange = () => record.update();
-  watchPrograms(starting, { url: controllerUrl, token: tokens.operator });
+  const access = { url: controllerUrl, token: tokens.operator };
+  watchPrograms(starting, access);
+  const { time } = starting.supervision;
+  const telling = tellFailedEnds({ access, progress, nowMs: () => time.nowMs() });
+  starting.atEnd(() => {
+    telling.close();
+    return Promise.resolve();
+  });
   return { run, signIn, failed: watch.failed };
 }
 

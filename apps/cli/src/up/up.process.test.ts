@@ -187,6 +187,8 @@ describe('leasehold up', () => {
 
     expect(failed.exitCode).toBe(1);
     expect(failed.stderr).toContain(problem);
+    await waitUntil(() => up.said().stdout.includes('! key walled, program walled: it crashed'));
+    expect(up.said().stdout).not.toContain('call failed');
   });
 
   test('config print shows what runs, without a secret unless asked for, and an address for other programs', async () => {

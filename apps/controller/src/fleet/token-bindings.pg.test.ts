@@ -1,5 +1,5 @@
-import { expect, test } from 'vitest';
-import { leaseholdErrorOf } from '@leasehold/client';
+import { expect, onTestFinished, test } from 'vitest';
+import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { startTestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate, query } from '../testing/wire.ts';
@@ -62,6 +62,32 @@ test('a client that is limited to programs starts no other program, but connects
   expect(refused).toBe('spawn.not_allowed');
   expect(await connect()).toMatchObject({ spawned: false });
 });
+
+test.each([
+  ['no limit', {}, ['room']],
+  ['a limit to other programs', { programs: ['romo'] }, undefined],
+  ['a limit to namespaces', { namespaces: ['game'] }, undefined],
+])(
+  'a client with %s is told of the programs that are offered only what it may see',
+  async (_what, limits, offered) => {
+    const on = await startTestController();
+    await startTestDrone(on);
+    const { secret } = await on.token('client', limits);
+    const client = createControllerClient({ url: on.url, token: secret, transport: 'http' });
+    onTestFinished(() => client.close());
+    const key = { name: 'k', namespace: 'game' };
+
+    const refused: unknown = await client.api.keys.connect
+      .mutate({ key, spawn: { program: 'romo' } })
+      .catch((error: unknown) => leaseholdErrorOf(error));
+
+    expect(refused).toMatchObject({ code: 'spawn.no_drone', details: { program: 'romo' } });
+    expect((refused as { details: object }).details).toEqual({
+      program: 'romo',
+      ...(offered && { offered }),
+    });
+  },
+);
 
 test.each(['leasehold', ' Leasehold ', 'drone:drone-1', 'a:b', 'a@b.c'])(
   'a token may not be named %j, because somebody else acts under such a name',

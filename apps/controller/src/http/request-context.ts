@@ -299,7 +299,8 @@ export function createFailureLog(log: Logger): FailureLog {
       const { incidentId, leaseholdCode } = describeError(error);
       if (incidentId === null) log.debug({ ...call, leaseholdCode }, 'call refused');
       else {
-        log[level](
+        // That a program has failed is no failure of the controller: the end of its backend is an event.
+        log[leaseholdCode === 'backend.failed' ? 'info' : level](
           { ...call, incidentId, leaseholdCode, err: error.cause ?? error },
           'call failed',
         );

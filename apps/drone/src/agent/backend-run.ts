@@ -388,7 +388,8 @@ export class BackendRun {
     const notes = this.#notes;
     if (snapshot === undefined || notes === undefined || !this.#isIn('launching')) return;
     this.#stage = 'running';
-    this.#report('waiting', claimed === undefined ? {} : { detail: 'by a warm process' });
+    const detail = claimed === undefined ? `port ${String(notes.port)}` : 'by a warm process';
+    this.#report('waiting', { detail });
     this.trace.started();
     // Catches up on what was requested, answered or seen during the launch.
     if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
@@ -450,9 +451,8 @@ export class BackendRun {
     const { port } = notes;
     const { program, backendId } = this.identity;
     const { host, listeners } = this.#context;
-    const pid = (): number => this.#pid;
     const isWanted = (): boolean => this.#isWanted();
-    const probed = probedOf(program, { host, port, pid, isWanted, listeners });
+    const probed = probedOf(program, { host, port, pid: () => this.#pid, isWanted, listeners });
     if (!notes.isReady && notes.claimFile !== undefined) {
       await untilClaimTaken(probed, notes.claimFile);
     }

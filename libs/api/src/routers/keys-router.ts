@@ -2,7 +2,7 @@ import { namespaceText, reservationKeyOf } from '@leasehold/keys-core';
 import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { ConnectResult, KeyView } from '@leasehold/keys-core/keys';
 import type { z } from 'zod';
-import { assertMayHold, assertMayStart, mayRead } from '../access.ts';
+import { assertMayHold, assertMayStart, errorFor, mayRead } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
 import {
   connectInputSchema,
@@ -138,6 +138,8 @@ function connected(
           ({ spawned }) => spawned,
         );
         return await open(result);
+      } catch (error) {
+        throw errorFor(access, error);
       } finally {
         stopWaiting?.();
       }

@@ -141,5 +141,17 @@ export interface WantedProgram {
 /** `not_allowed`: drones offer the program, and none takes what the request passes to it. */
 export type Offer = 'offered' | 'not_allowed' | 'missing';
 
-/** Judges requests by what the drones of a datacenter offer. */
-export type Offered = (wanted: WantedProgram) => Offer;
+/** What the drones of a datacenter offer. */
+export interface Offered {
+  judge(wanted: WantedProgram): Offer;
+  /** Of its programs, each once, in order, `OFFERED_NAMES_MAX` at most. */
+  readonly names: readonly string[];
+}
+
+/** How many programs a refusal names. */
+const OFFERED_NAMES_MAX = 50;
+
+/** The names of programs, each once, in order, as many as a refusal names. */
+export function offeredNames(programs: Iterable<string>): readonly string[] {
+  return [...new Set(programs)].toSorted().slice(0, OFFERED_NAMES_MAX);
+}

@@ -150,7 +150,7 @@ const KEY_CODES = {
     http: 503,
     retryable: true,
     text: 'No drone can run this program now.',
-    doc: 'No reachable drone that is not draining offers the program and has free capacity: see `leasehold drones ls`. With several datacenters `details.datacenter` is the home of the key, where its drone has to be, and `details.offeredIn` names those that offer the program.',
+    doc: 'No reachable drone that is not draining offers the program and has free capacity: see `leasehold drones ls`. If no drone offers a program of this name, `details.offered` names those that are offered, to callers that may see them. With several datacenters `details.datacenter` is the home of the key, where its drone has to be, and `details.offeredIn` names those that offer the program.',
   },
   'spawn.not_allowed': {
     http: 400,

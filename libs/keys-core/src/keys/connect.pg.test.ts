@@ -150,6 +150,8 @@ describe('connect', () => {
     });
     await expect(connect(on, { spawn, key: keyNamed('other') })).rejects.toMatchObject({
       code: 'spawn.no_drone',
+      message: 'No drone offers the program "nobody-offers-it".',
+      details: { program: 'nobody-offers-it', offered: ['room'] },
     });
 
     expect(await rowCounts(on)).toEqual(NO_ROWS);

@@ -14,7 +14,9 @@ import { spawn, type SpawnOutcome, type SpawnPlan } from './sql/spawn.ts';
 export type ChooseDrone = (
   wanted: Pick<SpawnRequest, 'program' | 'args' | 'env'>,
 ) => Promise<
-  ({ readonly droneId: string } & ProgramTimes) | { readonly problem: 'no_drone' | 'not_allowed' }
+  | ({ readonly droneId: string } & ProgramTimes)
+  | { readonly problem: 'no_drone' | 'not_allowed' }
+  | { readonly problem: 'not_offered'; readonly offered: readonly string[] }
 >;
 
 export interface ConnectDeps {
@@ -67,9 +69,7 @@ export async function startBackend(
   if (asked === undefined) throw new LeaseError('key.unheld');
   for (let tries = 0; tries < DRONE_TRIES_MAX; tries += 1) {
     const chosen = await deps.chooseDrone(asked);
-    if ('problem' in chosen) {
-      throw new LeaseError(chosen.problem === 'no_drone' ? 'spawn.no_drone' : 'spawn.not_allowed');
-    }
+    if ('problem' in chosen) throw noDroneFor(asked.program, chosen);
     const { key, homeReservation = await wanted.reserve?.(key) } = wanted.input;
     const times = timesOf(asked, chosen);
     const plan = planOf(deps, wanted, {
@@ -83,7 +83,18 @@ export async function startBackend(
     if (made.outcome === 'not_home') throw new NotAtHome();
     if (made.outcome === 'spawned') return spawnedResult(deps.store, wanted, { plan, made });
   }
-  throw new LeaseError('spawn.no_drone');
+  throw noDroneFor(asked.program, { problem: 'no_drone' });
+}
+
+function noDroneFor(
+  program: string,
+  chosen: Extract<Awaited<ReturnType<ChooseDrone>>, { problem: string }>,
+): LeaseError {
+  if (chosen.problem === 'not_allowed') return new LeaseError('spawn.not_allowed');
+  const isOffered = !('offered' in chosen);
+  const message = isOffered ? undefined : `No drone offers the program "${program}".`;
+  const details = isOffered ? { program } : { program, offered: chosen.offered };
+  return new LeaseError('spawn.no_drone', message, { details });
 }
 
 /**

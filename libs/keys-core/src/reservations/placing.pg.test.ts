@@ -95,6 +95,7 @@ describe('a program that is offered nowhere', () => {
           code: 'spawn.no_drone',
           retryable: true,
           message: expect.stringContaining('offers the program "special" now') as string,
+          details: { program: 'special', offered: ['room'] },
         });
       }
 

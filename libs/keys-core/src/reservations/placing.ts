@@ -3,7 +3,7 @@
  * The one that was named, or else this one, or else the nearest.
  */
 import type { Clock } from '../kernel/clock.ts';
-import type { Offer, Offered, WantedProgram } from '../kernel/drones.ts';
+import { type Offer, type Offered, offeredNames, type WantedProgram } from '../kernel/drones.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { type ReservationKey, reservationKeyText } from '../kernel/reservation.ts';
@@ -17,6 +17,8 @@ interface Offers {
   remembers(wanted: WantedProgram): boolean;
   /** Asks it; callers that ask at once share the answer. */
   ask(wanted: WantedProgram): Promise<Offer>;
+  /** The programs that it offered when it was last asked; none when that does not count any more. */
+  names(): readonly string[];
 }
 
 /** After this time it is asked again, while callers still go by the last answer. */
@@ -38,12 +40,14 @@ function createOffers(clock: Pick<Clock, 'nowMs'>, read: () => Promise<Offered>)
     remembers(wanted) {
       if (known === undefined) return false;
       const ageMs = clock.nowMs() - known.askedAtMs;
-      if (ageMs > KEPT_MS || known.offered(wanted) !== 'offered') return false;
+      if (ageMs > KEPT_MS || known.offered.judge(wanted) !== 'offered') return false;
       // A caller that needs the answer asks by itself, and gets the failure.
       if (ageMs > FRESH_MS) void readNow().catch(() => undefined);
       return true;
     },
-    ask: async (wanted) => (await readNow())(wanted),
+    ask: async (wanted) => (await readNow()).judge(wanted),
+    names: () =>
+      known === undefined || clock.nowMs() - known.askedAtMs > KEPT_MS ? [] : known.offered.names,
   };
 }
 
@@ -93,9 +97,13 @@ export function createPlacing(deps: PlacingDeps): Placing {
       // A datacenter that was named and does not answer is refused when the key is reserved there.
       if (first === 'offered' || first === 'unknown') return named ?? here;
       const others = await asking.askAllBut(named ?? here, wanted);
-      if (named !== undefined) throw missingIn(named, wanted, { first, others });
+      if (named !== undefined) {
+        throw missingIn(named, wanted, { first, others, offered: asking.names(named) });
+      }
       const [nearest] = offeringOf(others);
-      if (nearest === undefined) throw missing(wanted, { first, others, names: peers.names });
+      if (nearest === undefined) {
+        throw missing(wanted, { first, others, offered: asking.names(), names: peers.names });
+      }
       return nearest;
     },
 
@@ -144,6 +152,13 @@ class Asking {
     return new Map(asked.map((name, index) => [name, answers[index] ?? 'unknown']));
   }
 
+  /** What this datacenter, or each that was asked just now, offers. */
+  names(datacenter?: string): readonly string[] {
+    const offers =
+      datacenter === undefined ? [...this.#offers.values()] : [this.#offersOf(datacenter)];
+    return offeredNames(offers.flatMap((one) => one?.names() ?? []));
+  }
+
   #reachable(): string[] {
     const { peers, homes } = this.#deps;
     const distance = ({ roundTripMs }: Peer): number => roundTripMs?.() ?? Number.MAX_VALUE;
@@ -179,6 +194,8 @@ function isReachable(peer: Peer): boolean {
 interface Answers {
   readonly first: Answer;
   readonly others: ReadonlyMap<string, Answer>;
+  /** What is offered instead, by name. */
+  readonly offered: readonly string[];
 }
 
 function offeringOf(answers: Answers['others']): string[] {
@@ -186,21 +203,25 @@ function offeringOf(answers: Answers['others']): string[] {
 }
 
 /** Why a key gets no home in the datacenter that was named. */
-function missingIn(datacenter: string, { program }: WantedProgram, { first, others }: Answers) {
+function missingIn(
+  datacenter: string,
+  { program }: WantedProgram,
+  { first, others, offered }: Answers,
+) {
   if (first === 'not_allowed') return new LeaseError('spawn.not_allowed');
   const offeredIn = offeringOf(others);
   const elsewhere = offeredIn.length === 0 ? '' : ` It is offered in ${offeredIn.join(', ')}.`;
   return new LeaseError(
     'spawn.no_drone',
     `No drone of the datacenter "${datacenter}" offers the program "${program}" now. The key was given no home.${elsewhere}`,
-    { details: { program, datacenter, offeredIn } },
+    { details: { program, datacenter, offeredIn, offered } },
   );
 }
 
 /** Why a key gets no home anywhere. */
 function missing(
   { program }: WantedProgram,
-  { first, others, names }: Answers & { readonly names: readonly string[] },
+  { first, others, offered, names }: Answers & { readonly names: readonly string[] },
 ) {
   if ([first, ...others.values()].includes('not_allowed')) {
     return new LeaseError('spawn.not_allowed');
@@ -210,7 +231,7 @@ function missing(
   return new LeaseError(
     'spawn.no_drone',
     `No drone offers the program "${program}" now. The key was given no home.${away}`,
-    { details: { program, unknown } },
+    { details: { program, unknown, offered } },
   );
 }
 

@@ -26,10 +26,18 @@ describe('scheduler', () => {
 
   test('C11 finds no drone for a program that nobody offers', async () => {
     const { store } = await openKernel();
-    await aDrone(store.general);
+    const programs = ['web', 'api'].map((name) => ({ name, allowArgs: false, allowEnv: [] }));
+    await aDrone(store.general, { programs });
+    await aDrone(store.general, { programs });
+    await aDrone(store.general, { datacenter: 'elsewhere' });
+    await aDrone(store.general, {
+      heartbeatAgeMs: null,
+      programs: [{ name: 'gone', allowArgs: false, allowEnv: [] }],
+    });
 
-    expect(await chooseDrone(store, { ...ROOM, program: 'other' })).toEqual({
-      problem: 'no_drone',
+    expect(await chooseDrone(store, { ...ROOM, program: 'wbe' })).toEqual({
+      problem: 'not_offered',
+      offered: ['api', 'web'],
     });
   });
 
@@ -42,7 +50,7 @@ describe('scheduler', () => {
     const { store } = await openKernel();
     await aDrone(store.general, change);
 
-    expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
+    expect(await chooseDrone(store, ROOM)).not.toHaveProperty('droneId');
   });
 
   test('C25 takes a drone whose heartbeat is late but younger than three intervals', async () => {
@@ -50,6 +58,13 @@ describe('scheduler', () => {
     const { droneId } = await aDrone(store.general, { heartbeatAgeMs: 2 * HEARTBEAT_MS });
 
     expect(await chooseDrone(store, ROOM)).toEqual({ droneId });
+  });
+
+  test('tells a drone that is full from a program that is offered nowhere', async () => {
+    const { store } = await openKernel();
+    await aDrone(store.general, { capacity: 0 });
+
+    expect(await chooseDrone(store, ROOM)).toEqual({ problem: 'no_drone' });
   });
 
   test('skips a draining drone and a lost one', async () => {

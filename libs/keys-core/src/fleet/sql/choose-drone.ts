@@ -5,7 +5,12 @@
  * at the same moment do not all choose the same drone.
  */
 import { statusRank } from '../../kernel/backends.ts';
-import type { Offered, ProgramTimes, WantedProgram } from '../../kernel/drones.ts';
+import {
+  type Offered,
+  offeredNames,
+  type ProgramTimes,
+  type WantedProgram,
+} from '../../kernel/drones.ts';
 import type { Sql } from '../../postgres/sql.ts';
 import type { OfferedProgram } from '../fleet-views.ts';
 import { HAS_LEFT, heartbeatAgeMsMax } from './drones.ts';
@@ -17,9 +22,14 @@ export interface DroneChoiceInput extends WantedProgram {
   readonly random: () => number;
 }
 
-/** `not_allowed`: drones offer the program, and none of them takes what the request passes. */
+/**
+ * `not_allowed`: drones offer the program, and none of them takes what the request passes. `not_offered`: none is
+ * known that offers it; `offered` names what reachable drones do.
+ */
 export type DroneChoice =
-  ({ readonly droneId: string } & ProgramTimes) | { readonly problem: 'no_drone' | 'not_allowed' };
+  | ({ readonly droneId: string } & ProgramTimes)
+  | { readonly problem: 'no_drone' | 'not_allowed' }
+  | { readonly problem: 'not_offered'; readonly offered: readonly string[] };
 
 /** A drone that offers the program. */
 export interface Candidate {
@@ -38,8 +48,12 @@ export async function chooseDrone(
 ): Promise<DroneChoice> {
   if (Object.keys(input.env).some(isForbiddenEnv)) return { problem: 'not_allowed' };
   const candidates = await readCandidates(store.general, input);
+  if (candidates.length === 0) {
+    const programs = await readOfferedPrograms(store.general, input);
+    return { problem: 'not_offered', offered: offeredNames(programs.map(({ name }) => name)) };
+  }
   const willing = candidates.filter((candidate) => isSpawnAllowed(candidate.program, input));
-  if (candidates.length > 0 && willing.length === 0) return { problem: 'not_allowed' };
+  if (willing.length === 0) return { problem: 'not_allowed' };
   const available = willing.filter((candidate) => candidate.isAvailable);
   const likely = available.filter((candidate) => !candidate.hasRefused);
   const chosen = lessLoadedOfTwo(likely.length > 0 ? likely : available, input.random);
@@ -111,10 +125,13 @@ function isSpawnAllowed(
 
 /** Judges requests by what drones offer. */
 export function offerOf(programs: readonly OfferedProgram[]): Offered {
-  return (wanted) => {
-    const named = programs.filter(({ name }) => name === wanted.program);
-    if (named.some((program) => isSpawnAllowed(program, wanted))) return 'offered';
-    return named.length > 0 ? 'not_allowed' : 'missing';
+  return {
+    names: offeredNames(programs.map(({ name }) => name)),
+    judge: (wanted) => {
+      const named = programs.filter(({ name }) => name === wanted.program);
+      if (named.some((program) => isSpawnAllowed(program, wanted))) return 'offered';
+      return named.length > 0 ? 'not_allowed' : 'missing';
+    },
   };
 }
 
