@@ -6,10 +6,18 @@
 /** More would only be more to pass over. */
 const CONTROLLER_URLS_MAX = 16;
 
-/** The addresses of a list, in its order, without slashes at their ends. */
+/**
+ * The addresses of a list, in its order, without slashes at their ends, and without the path of the API: who has
+ * seen `http://a/trpc` means the controller at `http://a`.
+ */
 export function controllerUrlsOf(given: string | readonly string[]): string[] {
   const entries = typeof given === 'string' ? given.split(',') : given;
-  return entries.map((entry) => entry.trim().replace(/\/+$/u, ''));
+  return entries.map((entry) =>
+    entry
+      .trim()
+      .replace(/\/+$/u, '')
+      .replace(/\/+trpc$/u, ''),
+  );
 }
 
 /**

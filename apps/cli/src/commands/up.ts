@@ -125,7 +125,8 @@ In another shell, try:
   npx leasehold${at} connect demo --program ${first?.name ?? 'NAME'}
 ${gatewayUrl === null ? '' : `  npx leasehold${at} open demo\n`}  npx leasehold${at} keys ls
 
-The API is at ${controllerUrl}/trpc. Ctrl-C ends everything.`;
+Clients and commands elsewhere use LEASEHOLD_URL=${controllerUrl}
+Ctrl-C ends everything.`;
 }
 
 function signInText(
