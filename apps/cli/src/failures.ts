@@ -156,7 +156,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'auth.forbidden':
     'If LEASEHOLD_TOKEN is set, this command used it. Where `leasehold up` runs, unset it to act as the administrator.',
   'auth.required':
-    'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
+    'The token was refused. Set LEASEHOLD_TOKEN to a valid one; an administrator makes it with `leasehold tokens create`.',
   'key.unheld':
     'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
   'backend.failed':
@@ -168,7 +168,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     '`--wait` waits for the end of a freeze that is within it. With `--override REASON` it is passed, if it allows that: see `leasehold env freeze ls`.',
   'environment.superseded':
     'Nothing was started: what it was for is done by the newer one. `--held-exit N` gives another exit code.',
-  'config.invalid': 'Nothing was started.',
+  'config.invalid': 'Nothing was done.',
   'reservation.datacenter_unreachable':
     'It stays there. `leasehold datacenters ls` shows which datacenters can be reached.',
   'reservation.key_held':
