@@ -31,6 +31,7 @@ import {
   type TRPCWebSocketClient,
 } from '@trpc/client';
 import { WebSocket, type ClientOptions } from 'ws';
+import { assertInput, controllerClientShape } from '../inputs.ts';
 import { Ending, sharedController } from '../signals.ts';
 import { LeaseholdCallError, showError, shownErrorsLink } from './errors.ts';
 import { Lane } from './lane.ts';
@@ -116,9 +117,11 @@ interface Deps extends ControllerClientOptions {
 
 /**
  * Makes a client; nothing is sent before the first call, but a WebSocket begins to connect.
- * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses.
+ * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses, or for an option
+ * that is not known.
  */
 export function createControllerClient(options: ControllerClientOptions): ControllerClient {
+  assertInput(controllerClientShape, options, '');
   const problem = controllerUrlsProblem(options.url);
   if (problem !== undefined) {
     throw new LeaseholdCallError('request.invalid', { message: `url: ${problem}.` });
