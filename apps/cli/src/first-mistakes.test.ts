@@ -21,7 +21,7 @@ test.each(['--port', '--console-port', '--gateway-port'])(
   },
 );
 
-test('a wrong variable of a command that starts nothing is told without a word of starting', async () => {
+test('a wrong variable of a command that starts nothing is refused, and nothing is said of starting', async () => {
   const { exitCode, stderr } = await runHere(['keys', 'ls'], { LEASEHOLD_TOKEN: 'lh_wrong' });
 
   expect(exitCode).toBe(2);

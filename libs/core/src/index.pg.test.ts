@@ -51,7 +51,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual([]);
   });
 
-  test('a database without the tables of Leasehold is told as that, with what to do', async () => {
+  test('a database without the tables of Leasehold is reported as that, with what to do', async () => {
     const service = await aService(open);
     const { coordinator, lease, ref } = await acquired(service, 'alice');
     await service.ours('drop schema leasehold cascade');

@@ -156,7 +156,7 @@ describe.each(['ws', 'http'] as const)('over %s', (transport) => {
     ['a refusal of a proxy', 403, '<html>'],
     ['an answer of the gateway', 401, '{"error":{"code":"gateway.token_required"}}'],
     ['JSON of something else', 404, '{"ok":true}'],
-  ])('%s is told as what it is, in one sentence', async (_what, status, body) => {
+  ])('%s is reported as what it is, in one sentence', async (_what, status, body) => {
     const address = await aStranger({ status, body });
 
     const failure = await failureAt(`http://${address}`, transport);
