@@ -457,7 +457,7 @@ describe('an option that is not known', () => {
     expect(failure).toMatchObject({ message: 'override.by is not known: allowed is reason' });
   });
 
-  test('a definition with a key is still the name of a lease', async () => {
+  test('a definition with a key is still the name of a lease', () => {
     const leasehold = createTestLeasehold();
     onTestFinished(() => leasehold.close());
     const client = leasehold.client();

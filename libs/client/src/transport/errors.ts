@@ -285,7 +285,7 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
 }
 
 /** How an answer was lost, with the address and the first cause in a second line. */
-function lostText(error: TRPCClientError<AppRouter>, isQuery: boolean): string {
+function lostText(error: Error, isQuery: boolean): string {
   const first = firstCauseOf(error.cause);
   const why = first instanceof Error ? (first.message.split('\n', 1)[0] ?? '') : '';
   // A page of a proxy, for example.
