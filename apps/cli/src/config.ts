@@ -164,7 +164,7 @@ function configFailure(problems: readonly string[]): CliFailure {
   return new CliFailure(`The configuration is not valid:${list}`, {
     code: 'config.invalid',
     exitCode: EXIT_CODES.usage,
-    hint: 'Nothing was started. `leasehold config print` shows what is in effect.',
+    hint: 'Nothing was done. Correct what is named above, in the environment of this command.',
     details: { problems },
   });
 }

@@ -1,6 +1,23 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createControllerClient } from '@leasehold/client';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { EXIT_CODES, failureOf } from './failures.ts';
+
+async function listening(server: Server): Promise<string> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+async function failedQueryAt(url: string): Promise<unknown> {
+  const client = createControllerClient({ url, token: '', transport: 'http' });
+  onTestFinished(() => client.close());
+  return client.api.keys.list.query({}).catch((error: unknown) => error);
+}
 
 describe('failureOf', () => {
   test.each<[ErrorCode, number]>([
@@ -90,6 +107,35 @@ describe('failureOf', () => {
 
     expect(failure.exitCode).toBe(EXIT_CODES.unreachable);
     expect(failure.message).toContain('http://10.0.0.1:4600 (context staging)');
+  });
+
+  test('what answers and is no controller is told in one sentence, as unreachable', async () => {
+    const server = createServer((_request, response) => {
+      response.writeHead(404, { 'content-type': 'text/html' }).end('<html>');
+    });
+    const url = await listening(server);
+
+    const failure = failureOf(await failedQueryAt(url), {
+      urls: [url],
+      from: { urls: 'LEASEHOLD_URL', token: 'LEASEHOLD_TOKEN' },
+    });
+
+    expect(failure).toMatchObject({ code: 'cli.unreachable', exitCode: EXIT_CODES.unreachable });
+    expect(failure.message).toBe(
+      `${url} answers, but is no Leasehold controller (HTTP status 404).\nThe address is from LEASEHOLD_URL.`,
+    );
+    expect(failure.hint).toMatch(/Correct the address/u);
+  });
+
+  test('a lost answer to a query gives no advice to repeat a change', async () => {
+    const server = createServer((request) => request.socket.destroy());
+    const url = await listening(server);
+
+    const failure = failureOf(await failedQueryAt(url));
+
+    expect(failure.exitCode).toBe(EXIT_CODES.unreachable);
+    expect(failure.message).toContain(url);
+    expect(`${failure.message} ${failure.hint ?? ''}`).not.toMatch(/idempotency|outcome|fetch/u);
   });
 
   test('an unexpected error keeps its own message', () => {

@@ -3,6 +3,7 @@ import {
   isUnreachable,
   LeaseholdCallError,
   leaseholdErrorOf,
+  OutcomeUnknownError,
   UnreachableError,
 } from '@leasehold/client';
 import {
@@ -155,7 +156,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'auth.forbidden':
     'If LEASEHOLD_TOKEN is set, this command used it. Where `leasehold up` runs, unset it to act as the administrator.',
   'auth.required':
-    'The token was refused. Set LEASEHOLD_TOKEN to a valid one; `leasehold tokens ls` lists them.',
+    'The token was refused. Set LEASEHOLD_TOKEN to a valid one; an administrator makes it with `leasehold tokens create`.',
   'key.unheld':
     'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
   'backend.failed':
@@ -171,7 +172,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
     '`--wait` waits for the end of a freeze that is within it. With `--override REASON` it is passed, if it allows that: see `leasehold env freeze ls`.',
   'environment.superseded':
     'Nothing was started: what it was for is done by the newer one. `--held-exit N` gives another exit code.',
-  'config.invalid': 'Nothing was started.',
+  'config.invalid': 'Nothing was done.',
   'reservation.datacenter_unreachable':
     'It stays there. `leasehold datacenters ls` shows which datacenters can be reached.',
   'reservation.key_held':
@@ -193,22 +194,28 @@ export function failureOf(error: unknown, asked?: Asked): CliFailure {
   if (error instanceof CommanderError) return usageFailure(error.message.replace(/^error: /u, ''));
   const answered = answeredFailure(error, asked);
   if (answered !== undefined) return answered;
-  if (isUnanswered(error)) {
-    const place = asked === undefined ? 'its address' : placeText(asked);
-    const said = callErrorOf(error);
-    // The second line of its message says why, by address.
-    const [, why] = said instanceof UnreachableError ? said.message.split('\n', 2) : [];
-    return unreachable(
-      `No controller answers at ${place}.${why === undefined ? '' : `\n${why}`}`,
-      'Is it running? `leasehold up` starts one here; `leasehold doctor` shows more.',
-      error,
-    );
-  }
+  if (isUnanswered(error)) return unansweredFailure(error, asked);
   return new CliFailure(messageOf(error), {
     code: 'cli.unexpected',
     exitCode: EXIT_CODES.refused,
     cause: error,
   });
+}
+
+function unansweredFailure(error: unknown, asked: Asked | undefined): CliFailure {
+  const said = callErrorOf(error);
+  const [text, why] = said instanceof UnreachableError ? said.message.split('\n', 2) : [];
+  // Without a second line, which says why by address, the first says what is wrong with the address.
+  if (said instanceof UnreachableError && said.hint !== null && why === undefined) {
+    const from = asked?.from === undefined ? '' : `\nThe address is from ${asked.from.urls}.`;
+    return unreachable(`${text ?? ''}.${from}`, said.hint, error);
+  }
+  const place = asked === undefined ? 'its address' : placeText(asked);
+  return unreachable(
+    `No controller answers at ${place}.${why === undefined ? '' : `\n${why}`}`,
+    'Is it running? `leasehold up` starts one here; `leasehold doctor` shows more.',
+    error,
+  );
 }
 
 function placeText({ urls, from }: Asked): string {
@@ -225,11 +232,13 @@ function answeredFailure(error: unknown, asked: Asked | undefined): CliFailure |
   const answered = error instanceof LeaseholdCallError ? error : leaseholdErrorOf(error);
   if (answered === undefined || !isErrorCode(answered.code)) return undefined;
   if (answered.code === 'request.unreachable') return undefined;
-  return ofCode(answered.code, `${messageOf(error)}${moreIn(answered.details)}`, {
+  const called = callErrorOf(error);
+  return ofCode(answered.code, `${answered.message}${moreIn(answered.details)}`, {
     details: answered.details,
     incidentId: answered.incidentId ?? undefined,
     cause: error,
     asked,
+    hint: called instanceof OutcomeUnknownError ? (called.hint ?? undefined) : undefined,
   });
 }
 
@@ -272,12 +281,14 @@ function ofCode(
     incidentId?: string | undefined;
     cause?: unknown;
     asked: Asked | undefined;
+    /** Instead of that of the code. */
+    hint?: string | undefined;
   },
 ): CliFailure {
   return new CliFailure(message, {
     code,
     exitCode: exitCodeFor(code),
-    hint: tokenHint(code, more.asked) ?? hintOf(code, more.details),
+    hint: tokenHint(code, more.asked) ?? more.hint ?? hintOf(code, more.details),
     retryable: ERROR_CODES[code].retryable,
     details: (more.details ?? {}) as Record<string, unknown>,
     incidentId: more.incidentId,

@@ -72,6 +72,16 @@ export function wholeNumberOf(name: string): (text: string) => number {
   };
 }
 
+const PORT_MAX = 65_535;
+
+/** Checks the value of an option that a variable may give too. @throws {CliFailure} `cli.usage`. */
+export function portOf(name: string): (text: string) => string {
+  return (text) => {
+    if (/^\d{1,5}$/u.test(text) && Number(text) <= PORT_MAX) return text;
+    throw usageFailure(`${name} must be a port, 0 to ${String(PORT_MAX)}, not "${text}".`);
+  };
+}
+
 /** From the least to the most that is allowed. Milliseconds. */
 export type DurationRange = readonly [minMs: number, maxMs: number];
 

@@ -56,7 +56,7 @@ export async function runCli(
     }
     const failure = isGroupAlone(error)
       ? incomplete(groupIn(program, args))
-      : failureOf(error, cli.asked());
+      : (ofOwnOption(error, program, args) ?? failureOf(error, cli.asked()));
     context.stderr(`${cli.isJson ? failureJson(failure) : failureText(failure, cli)}\n`);
     return failure.exitCode;
   } finally {
@@ -90,6 +90,24 @@ function groupIn(program: Command, args: readonly string[]): Command {
   let group = program;
   for (const word of args) group = group.commands.find((one) => one.name() === word) ?? group;
   return group;
+}
+
+/** The failure of an option that may be of the command that is to be run; undefined for other errors. */
+function ofOwnOption(
+  error: unknown,
+  program: Command,
+  args: readonly string[],
+): CliFailure | undefined {
+  if (!(error instanceof CommanderError) || error.code !== 'commander.unknownOption') {
+    return undefined;
+  }
+  const command = groupIn(program, args);
+  const runs = command.registeredArguments.some((one) => one.variadic && one.name() === 'command');
+  if (!runs || args.includes('--')) return undefined;
+  return usageFailure(
+    failureOf(error).message,
+    'Put `--` before the command that is to be run: what follows it are its own options, as in `-- sh -c …`.',
+  );
 }
 
 function incomplete(group: Command): CliFailure {

@@ -106,9 +106,10 @@ export function intentOf(
   holder: string,
   environment: string | readonly string[],
   options: EnvironmentOptions & EnvironmentWait,
+  isWork = false,
 ): AcquireIntent {
   const segments = typeof environment === 'string' ? [environment] : environment;
-  assertEnvironment(segments, options);
+  assertEnvironment(segments, options, isWork);
   const namespace = segments.slice(0, -1);
   const key = segments.at(-1) ?? '';
   const { durationMs, renew = false, action, comment, metadata, datacenter, signal } = options;

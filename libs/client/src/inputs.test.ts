@@ -11,11 +11,11 @@ import {
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTestLeasehold } from './double/index.ts';
 import { createKeys } from './keys.ts';
-import { createLeasehold, type LeaseholdOptions } from './leasehold.ts';
+import { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
 import { createReservations } from './reservations.ts';
 import { setUpLeases } from './testing/lease-setup.ts';
 import { failureOf } from './testing/outcomes.ts';
-import type { ControllerApi } from './transport/controller-client.ts';
+import { type ControllerApi, createControllerClient } from './transport/controller-client.ts';
 
 const circle: unknown[] = [];
 circle.push(circle);
@@ -332,6 +332,172 @@ test.each([
       message: expect.stringMatching(new RegExp(`^${field}:? must`, 'u')) as string,
     }),
   );
+});
+
+describe('an option that is not known', () => {
+  const signal = AbortSignal.abort();
+  /** Each public function that takes options, with all that are allowed as far as they cost nothing, and one more. */
+  const CALLS: readonly [string, string, (client: Leasehold, wrong: object) => unknown][] = [
+    ['defineLease', 'waitMs', (client, wrong) => client.defineLease(['n'], wrong)],
+    ['acquire', 'metadata', (client, wrong) => client.defineLease(['n']).acquire('k', wrong)],
+    ['tryAcquire', 'ttlMs', (client, wrong) => client.defineLease(['n']).tryAcquire('k', wrong)],
+    ['run', 'waitMs', (client, wrong) => client.defineLease(['n']).run('k', () => 1, wrong)],
+    [
+      'an environment',
+      'durationMs',
+      (client, wrong) => client.environments.acquire('e', { action: 'a', ...wrong }),
+    ],
+    [
+      'a try for an environment',
+      'durationMs',
+      (client, wrong) => client.environments.tryAcquire('e', { action: 'a', ...wrong }),
+    ],
+    [
+      'withEnvironmentLease',
+      'record',
+      (client, wrong) =>
+        client.withEnvironmentLease('e', { action: 'a', record: () => 1, ...wrong }),
+    ],
+    [
+      'acquireAll',
+      'ttlMs',
+      (client, wrong) => client.acquireAll([{ namespace: ['n'], key: 'k' }], wrong),
+    ],
+    ['observe', 'signal', (client, wrong) => client.observe({ namespace: [], key: 'k' }, wrong)],
+    [
+      'keys.connect',
+      'spawn',
+      (client, wrong) => client.keys.connect({ key: { name: 'k' }, ...wrong }),
+    ],
+    [
+      'the options of keys.connect',
+      'signal',
+      (client, wrong) => client.keys.connect({ key: { name: 'k' } }, wrong),
+    ],
+    ['backends.watch', 'signal', (client, wrong) => nextOf(client.backends.watch('b', wrong))],
+    ['reserve', 'datacenter', (client, wrong) => client.reservations.reserve(['k'], wrong)],
+    ['resolve', 'fresh', (client, wrong) => client.reservations.resolve(['k'], wrong)],
+    [
+      'move',
+      'toDatacenter',
+      (client, wrong) =>
+        client.reservations.move(['k'], { toDatacenter: 'a', reason: 'r', ...wrong }),
+    ],
+    ['get', 'signal', (client, wrong) => client.reservations.get(['k'], wrong)],
+    ['list', 'signal', (client, wrong) => client.reservations.list({}, wrong)],
+    [
+      'gateway.sign',
+      'leaseId',
+      (client, wrong) =>
+        client.gateway.sign({ key: { name: 'k' }, access: { user: 'u' }, ...wrong }),
+    ],
+    [
+      'gateway.revoke',
+      'user',
+      (client, wrong) => client.gateway.revoke({ reason: 'r', user: 'u', ...wrong }),
+    ],
+    [
+      'createLeasehold',
+      'transport',
+      (_client, wrong) => createLeasehold({ url: 'http://127.0.0.1:1', token: '', ...wrong }),
+    ],
+    [
+      'createControllerClient',
+      'transport',
+      (_client, wrong) =>
+        createControllerClient({
+          url: 'http://127.0.0.1:1',
+          token: '',
+          transport: 'http',
+          ...wrong,
+        }),
+    ],
+    [
+      'a client of createTestLeasehold',
+      'holder',
+      (_client, wrong) => createTestLeasehold().client(wrong),
+    ],
+  ];
+
+  const nextOf = <T>(items: AsyncIterable<T>): Promise<unknown> =>
+    items[Symbol.asyncIterator]().next();
+
+  test.each(CALLS)(
+    'is refused by %s, which names it and what is allowed',
+    async (_what, allowed, call) => {
+      const client = createLeasehold({ url: 'http://127.0.0.1:1', token: '', transport: 'http' });
+      onTestFinished(() => client.close());
+
+      const failure = await failureOf(Promise.resolve().then(() => call(client, { ttl: 30_000 })));
+
+      expect(failure).toMatchObject({
+        code: 'request.invalid',
+        message: expect.stringMatching(
+          new RegExp(`^ttl is not known: allowed (?:is|are) .*\\b${allowed}\\b`, 'u'),
+        ) as string,
+        details: { field: 'ttl' },
+      });
+    },
+  );
+
+  test('may be there without a value', async () => {
+    const { define } = setUpLeases();
+
+    const lease = await define().acquire('k', { ttl: undefined } as never);
+
+    expect(lease.key).toBe('k');
+  });
+
+  test('is refused within others, too', async () => {
+    const client = createTestLeasehold().client();
+    const options = { action: 'a', override: { reason: 'r', by: 'me' } };
+
+    const failure = await failureOf(client.environments.tryAcquire('e', options));
+
+    expect(failure).toMatchObject({ message: 'override.by is not known: allowed is reason' });
+  });
+
+  test('a definition with a key is still the name of a lease', () => {
+    const leasehold = createTestLeasehold();
+    onTestFinished(() => leasehold.close());
+    const client = leasehold.client();
+    const scope = { ...client.defineLease(['n']), key: 'k' };
+
+    expect(() => client.observe(scope, { signal })).not.toThrow();
+  });
+});
+
+test.each([500, 86_400_001])('a TTL of %d ms is refused with what is allowed', async (ttlMs) => {
+  const { define } = setUpLeases();
+  const client = createTestLeasehold().client();
+  const calls = [
+    define().acquire('k', { ttlMs }),
+    client.environments.tryAcquire('e', { action: 'a', durationMs: ttlMs }),
+  ];
+
+  for (const failure of await Promise.all(calls.map(failureOf))) {
+    expect(failure).toMatchObject({
+      code: 'lease.ttl_out_of_range',
+      message: `The TTL must be from 1000 to 86400000 ms, not ${String(ttlMs)}.`,
+    });
+  }
+});
+
+test.each<[string, (client: Leasehold) => unknown]>([
+  ['request must be an object, such as { key:', (client) => client.keys.connect('k' as never)],
+  ['request must be an object, such as { key:', (client) => client.gateway.sign('k' as never)],
+  ['request must be an object, such as { user:', (client) => client.gateway.revoke('k' as never)],
+  ['scope must be an object, such as { namespace:', (client) => client.observe('k' as never)],
+])('a first argument that is no object: %s', async (told, call) => {
+  const client = createLeasehold({ url: 'http://127.0.0.1:1', token: '', transport: 'http' });
+  onTestFinished(() => client.close());
+
+  const failure = await failureOf(Promise.resolve().then(() => call(client)));
+
+  expect(failure).toMatchObject({
+    code: 'request.invalid',
+    message: expect.stringContaining(told) as string,
+  });
 });
 
 describe('a veto that returns something else than reasons', () => {

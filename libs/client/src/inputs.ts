@@ -94,12 +94,42 @@ function listOf(check: Check, lengthMax = Infinity): Check {
   };
 }
 
-/** An object, of which these fields are checked. `field` is `''` where the fields have no name before theirs. */
-function fields(shape: Readonly<Record<string, Check>>): Check {
+/** What an object is called where it has no name before its fields, and its form, for people. */
+interface Named {
+  readonly name: string;
+  /** `{ … }` */
+  readonly form?: string;
+}
+
+/**
+ * An object with these fields and no others: a misspelt option would be ignored. `field` is `''` where the fields have
+ * no name before theirs.
+ */
+function fields(shape: Readonly<Record<string, Check>>, named?: Named): Check {
+  const known = Object.keys(shape);
+  const checked = someFields(shape, named);
+  return (value, field) => {
+    const found = checked(value, field);
+    if (found !== undefined) return found;
+    for (const [name, given] of Object.entries(value as object)) {
+      if (given === undefined || Object.hasOwn(shape, name)) continue;
+      const problem = `is not known: ${known.length === 1 ? 'allowed is' : 'allowed are'} ${known.join(', ')}`;
+      return { field: field === '' ? name : `${field}.${name}`, problem };
+    }
+    return undefined;
+  };
+}
+
+/** An object, of which these fields are checked; it may have others. */
+function someFields(
+  shape: Readonly<Record<string, Check>>,
+  { name: ownName, form }: Named = { name: 'options' },
+): Check {
   const checks = Object.entries(shape);
+  const problem = `must be an object${form === undefined ? '' : `, such as ${form}`}`;
   return (value, field) => {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-      return { field: field === '' ? 'options' : field, problem: 'must be an object' };
+      return { field: field === '' ? ownName : field, problem };
     }
     for (const [name, check] of checks) {
       const inner = (value as Record<string, unknown>)[name];
@@ -109,6 +139,9 @@ function fields(shape: Readonly<Record<string, Check>>): Check {
     return undefined;
   };
 }
+
+/** Checked elsewhere. */
+const anything: Check = () => undefined;
 
 const callback: Check = rule((value) =>
   typeof value === 'function' ? undefined : 'must be a function',
@@ -222,12 +255,15 @@ const definition = fields({
 
 const acquiring = fields({
   ...attempt,
+  ttlMs: anything,
+  metadata: anything,
   waitMs: optional(waitMs),
   mode: optional(oneOf('shared', 'permit', 'exclusive')),
 });
 
-const environment = fields({
+const environmentFields = {
   ...attempt,
+  metadata: anything,
   action: text({ bytesMin: 1, bytesMax: LIMITS.tagBytesMax }),
   durationMs: optional(ttlMs),
   renew: optional(flag),
@@ -236,15 +272,19 @@ const environment = fields({
   order: optional(oneOf('oldest', 'newest')),
   supersede: optional(oneOf('waiting', 'running')),
   onWaiting: optional(callback),
-});
+};
+
+const environment = fields(environmentFields);
 
 const acquiringAll = fields({
   ...attempt,
+  metadata: anything,
   ttlMs: optional(ttlMs),
   waitMs: optional(waitMs),
 });
 
-const scope = fields({
+/** A definition with a key is one too. */
+const scope = someFields({
   namespace: namespaceSegments,
   key: name,
   mode: optional(oneOf('shared', 'permit', 'exclusive')),
@@ -263,17 +303,23 @@ const scopes: Check = (value, field) => {
     : { field: `${field}[${String(place)}]`, problem: 'must not be in the list twice' };
 };
 
-const updating = fields({
-  metadata: rule((value) => (value === undefined ? 'must be JSON' : undefined)),
-});
+const updating = fields(
+  { metadata: rule((value) => (value === undefined ? 'must be JSON' : undefined)) },
+  { name: 'change', form: '{ metadata: … }' },
+);
 
-const observed = fields({
-  namespace: namespaceSegments,
-  key: name,
-  face: optional(oneOf(...FACES)),
-});
+/** A definition with a key is one too. */
+const observed = someFields(
+  { namespace: namespaceSegments, key: name, face: optional(oneOf(...FACES)) },
+  { name: 'scope', form: "{ namespace: ['jobs'], key: 'nightly' }" },
+);
 
-const environmentWork = fields({ veto: optional(callback), record: callback });
+const environmentUse = fields(
+  { ...environmentFields, veto: optional(callback), record: callback },
+  { name: 'work', form: "{ action: 'deploy', record: (lease) => … }" },
+);
+
+const environmentWork = someFields({ veto: optional(callback), record: callback });
 
 /** @throws {LeaseholdCallError} `request.invalid`. */
 export function assertDefinition(namespace: readonly string[], options: unknown): void {
@@ -299,7 +345,10 @@ export function assertAcquireAll(
   assertTtlRange(options.ttlMs);
 }
 
-/** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */
+/**
+ * @param isWork whether they are those of `withEnvironmentLease`.
+ * @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`.
+ */
 export function assertEnvironment(
   segments: readonly string[],
   options: {
@@ -307,11 +356,12 @@ export function assertEnvironment(
     readonly waitMs?: number | undefined;
     readonly supersede?: string | undefined;
   },
+  isWork = false,
 ): void {
   assertInput(listOf(rule(stringProblem)), segments, 'environment');
   assertInput(namespaceSegments, segments.slice(0, -1), 'environment');
   assertInput(name, segments.at(-1) ?? '', 'environment');
-  assertInput(environment, options, '');
+  assertInput(isWork ? environmentUse : environment, options, '');
   assertTtlRange(options.durationMs);
   if (options.supersede === undefined || (options.waitMs ?? 0) > 0) return;
   throw new LeaseholdCallError('request.invalid', {
@@ -332,7 +382,16 @@ export function assertWork(work: unknown): void {
 
 function assertTtlRange(given: number | undefined): void {
   if (given === undefined || (given >= LIMITS.ttlMsMin && given <= LIMITS.ttlMsMax)) return;
-  throw new LeaseholdCallError('lease.ttl_out_of_range', { details: { ttlMs: given } });
+  throw new LeaseholdCallError('lease.ttl_out_of_range', {
+    message: ttlRangeText(given),
+    details: { ttlMs: given },
+  });
+}
+
+/** What is allowed, and what was given. */
+export function ttlRangeText(ttlMs: number): string {
+  const { ttlMsMin, ttlMsMax } = LIMITS;
+  return `The TTL must be from ${String(ttlMsMin)} to ${String(ttlMsMax)} ms, not ${String(ttlMs)}.`;
 }
 
 function stringProblem(value: unknown): string | undefined {
@@ -404,31 +463,43 @@ const accessShape: Check = fields({
   grantOnly: optional(flag),
 });
 
-/** `keys.connect`; the controller also checks what several fields are together. */
-export const connectShape: Check = fields({
-  key: optional(keyShape),
-  access: optional(accessShape),
-  spawn: optional(spawnShape),
-  waitMs: optional(whole(0, LIMITS.waitMsMax)),
-  waitFor: optional(oneOf('granted', 'ready')),
-  idempotencyKey: optional(text({ bytesMin: 1, bytesMax: LIMITS.idempotencyKeyBytesMax })),
-});
-
-export const gatewaySignShape: Check = fields({
-  key: keyShape,
-  access: accessShape,
-  spawn: optional(spawnShape),
-});
-
 const UUID = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/iu;
 
-export const gatewayRevokeShape: Check = fields({
-  namespace: optional(namespaceText),
-  name: optional(name),
-  user: optional(user),
-  leaseId: optional(matching((id) => UUID.test(id), 'must be the id of a lease')),
-  reason,
-});
+const leaseId: Check = matching((id) => UUID.test(id), 'must be the id of a lease');
+
+/** `keys.connect`; the controller also checks what several fields are together. */
+export const connectShape: Check = fields(
+  {
+    key: optional(keyShape),
+    access: optional(accessShape),
+    spawn: optional(spawnShape),
+    waitMs: optional(whole(0, LIMITS.waitMsMax)),
+    waitFor: optional(oneOf('granted', 'ready')),
+    idempotencyKey: optional(text({ bytesMin: 1, bytesMax: LIMITS.idempotencyKeyBytesMax })),
+  },
+  { name: 'request', form: "{ key: { name: 'demo' }, spawn: { program: 'echo' } }" },
+);
+
+export const gatewaySignShape: Check = fields(
+  {
+    key: keyShape,
+    access: accessShape,
+    spawn: optional(spawnShape),
+    leaseId: optional(leaseId),
+  },
+  { name: 'request', form: "{ key: { name: 'demo' }, access: { user: 'ann' } }" },
+);
+
+export const gatewayRevokeShape: Check = fields(
+  {
+    namespace: optional(namespaceText),
+    name: optional(name),
+    user: optional(user),
+    leaseId: optional(leaseId),
+    reason,
+  },
+  { name: 'request', form: "{ user: 'ann', reason: 'has left' }" },
+);
 
 export const cancelShape: Check = fields(cancel);
 
@@ -443,6 +514,8 @@ export const backendId: Check = text({ bytesMin: 1, bytesMax: LIMITS.nameBytesMa
 
 /** `createLeasehold`, besides `url`. */
 export const clientShape: Check = fields({
+  url: anything,
+  clock: anything,
   // It travels in a header.
   token: matching((token) => /^[\x20-\x7E]*$/u.test(token), 'must be a string of ASCII'),
   transport: optional(oneOf('ws', 'http')),
@@ -452,3 +525,21 @@ export const clientShape: Check = fields({
   connectMs: optional(whole(1, LIMITS.ttlMsMax)),
   onConnection: optional(callback),
 });
+
+/** `createControllerClient`, of which only the address is checked by its value. */
+export const controllerClientShape: Check = fields({
+  url: anything,
+  token: anything,
+  transport: anything,
+  callTimeoutMs: anything,
+  pingMs: anything,
+  pongTimeoutMs: anything,
+  reconnectMsMax: anything,
+  random: anything,
+  onConnection: anything,
+  onAnswer: anything,
+  connectionMs: anything,
+});
+
+/** A client of `createTestLeasehold`. */
+export const testClientShape: Check = fields({ holder: optional(holder) });

@@ -85,7 +85,7 @@ export function createKeys({ api, machine, reachability, closing }: KeysDeps): K
 
 export function createBackends(api: ControllerApi, closing: AbortSignal): Backends {
   return {
-    watch: (backendId, { signal } = {}) => watch(api, backendId, [signal, closing]),
+    watch: (backendId, options = {}) => watch(api, backendId, options, closing),
   };
 }
 
@@ -93,12 +93,14 @@ export function createBackends(api: ControllerApi, closing: AbortSignal): Backen
 async function* watch(
   api: ControllerApi,
   backendId: string,
-  signals: readonly (AbortSignal | undefined)[],
+  options: { readonly signal?: AbortSignal | undefined },
+  closing: AbortSignal,
 ): AsyncGenerator<BackendState> {
   assertInput(backendIdShape, backendId, 'backendId');
+  assertInput(cancelShape, options, '');
   const states: BackendState[] = [];
   const known = new Set<string>();
-  const linked = linkSignals([...signals, currentContext()?.signal]);
+  const linked = linkSignals([options.signal, closing, currentContext()?.signal]);
   linked.signal?.throwIfAborted();
   let end: { readonly error?: unknown } | undefined;
   let wake = (): void => undefined;

@@ -144,8 +144,8 @@ export function leasesOf(parts: LeasesParts): LeasesOfClient {
     },
     environments: createEnvironments(environments, holder),
     withEnvironmentLease: async (environment, work) =>
-      withEnvironmentLease(environments, intentOf(holder, environment, work), work),
-    observe: (scope, { signal } = {}) => observe(observed, scope, { signal, closing }),
+      withEnvironmentLease(environments, intentOf(holder, environment, work, true), work),
+    observe: (scope, options = {}) => observe(observed, scope, options, closing),
     fetch: createLeaseFetch(),
     receiveLease: (headers, requestSignal) =>
       receiveRemaining(machine.clock, remainingOf(headers), requestSignal),

@@ -24,7 +24,8 @@ export interface LeaseholdOptions {
   /**
    * `http://host:port` of a controller or of a load balancer. An array, or a list with commas, names
    * several controllers of one database. The client stays with one for as long as it answers, and then
-   * renews its leases through the next one. By default the variable `LEASEHOLD_URL` of the environment.
+   * renews its leases through the next one. The path of the API, `/trpc`, may be at its end. By default the variable
+   * `LEASEHOLD_URL` of the environment.
    */
   readonly url?: string | readonly string[] | undefined;
   /**

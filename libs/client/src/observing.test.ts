@@ -25,7 +25,7 @@ function setUp() {
       openCount -= 1;
     };
   };
-  const observation = observe(source, LEADER, { signal: user.signal, closing: closing.signal });
+  const observation = observe(source, LEADER, { signal: user.signal }, closing.signal);
   return {
     observation,
     user,
@@ -74,10 +74,12 @@ describe('an observation', () => {
     expect(holderIn(await observation.next())).toBe('b');
     expect((await observation.next()).done).toBe(true);
     expect(opened()).toBe(0);
-    const over = observe(() => () => undefined, LEADER, {
-      signal: AbortSignal.abort(),
-      closing: new AbortController().signal,
-    });
+    const over = observe(
+      () => () => undefined,
+      LEADER,
+      { signal: AbortSignal.abort() },
+      new AbortController().signal,
+    );
     expect((await over.next()).done).toBe(true);
   });
 

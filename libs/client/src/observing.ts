@@ -47,9 +47,11 @@ export type ObservedSource = (
 export function observe(
   source: ObservedSource,
   scope: ObservedScope,
-  { signal, closing }: { readonly signal: AbortSignal | undefined; readonly closing: AbortSignal },
+  options: { readonly signal?: AbortSignal | undefined },
+  closing: AbortSignal,
 ): Observation {
-  assertObserve(scope, { signal });
+  assertObserve(scope, options);
+  const { signal } = options;
   return new Newest(source, scope, { signal, others: [currentContext()?.signal, closing] });
 }
 

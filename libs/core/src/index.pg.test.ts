@@ -51,6 +51,49 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual([]);
   });
 
+  test('a database without the tables of Leasehold is reported as that, with what to do', async () => {
+    const service = await aService(open);
+    const { coordinator, lease, ref } = await acquired(service, 'alice');
+    await service.ours('drop schema leasehold cascade');
+
+    const calls = [
+      service.core.fencedTransaction(ref, () => Promise.resolve('done')),
+      coordinator.heartbeat(lease),
+      service.core.coordinator({ holder: 'bob' }).acquire(aLease('other'), 0),
+      service.core.tryAcquireEnvironment(['prod'], { action: 'deploy', holder: 'ci' }),
+    ];
+
+    for (const call of await Promise.allSettled(calls)) {
+      expect(call).toMatchObject({
+        status: 'rejected',
+        reason: {
+          code: 'config.invalid',
+          message: expect.stringMatching(/schema "leasehold".*`leasehold migrate`/u) as string,
+        },
+      });
+    }
+  });
+
+  test.each([undefined, null, 'id', [undefined]])(
+    'fenced work under %j instead of a grant is refused, and so is what is no work',
+    async (grant) => {
+      const service = await aService(open);
+      const { ref } = await acquired(service, 'alice');
+
+      const noGrant = service.core.fencedTransaction(grant as never, () => Promise.resolve());
+      const noWork = service.core.fencedTransaction(ref, grant as never);
+
+      await expect(noGrant).rejects.toMatchObject({
+        code: 'request.invalid',
+        message: expect.stringContaining('grant must be a grant') as string,
+      });
+      await expect(noWork).rejects.toMatchObject({
+        code: 'request.invalid',
+        message: 'work must be a function',
+      });
+    },
+  );
+
   test('a hook that hides the failure of a statement gets no grant: PostgreSQL rolls it back', async () => {
     const service = await aService(open);
     const coordinator = service.core.coordinator({ holder: 'alice' });

@@ -94,8 +94,8 @@ export interface LeaseholdCore<Tx> {
    *
    * @throws {LeaseError} `lease.not_held` if the grant is not in force, or has ended in the meantime;
    * `request.deadline` if the work took longer than its bound, which is the remaining time of the lease,
-   * 10 s at most; `lease.in_hook`; `request.outcome_unknown` if the connection broke in the commit. Except
-   * for the last, nothing was changed. Errors of `work` are passed on unchanged.
+   * 10 s at most; `lease.in_hook`; `config.invalid` if Leasehold's tables are not in the database;
+   * `request.outcome_unknown` if the connection broke in the commit. Except for the last, nothing was changed. Errors of `work` are passed on unchanged.
    */
   fencedTransaction<Result>(
     grant: GrantRef | readonly GrantRef[],

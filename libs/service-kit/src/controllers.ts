@@ -6,10 +6,18 @@
 /** More would only be more to pass over. */
 const CONTROLLER_URLS_MAX = 16;
 
-/** The addresses of a list, in its order, without slashes at their ends. */
+/**
+ * The addresses of a list, in its order, without slashes at their ends, and without the path of the API: who has
+ * seen `http://a/trpc` means the controller at `http://a`.
+ */
 export function controllerUrlsOf(given: string | readonly string[]): string[] {
   const entries = typeof given === 'string' ? given.split(',') : given;
-  return entries.map((entry) => entry.trim().replace(/\/+$/u, ''));
+  return entries.map((entry) =>
+    entry
+      .trim()
+      .replace(/\/+$/u, '')
+      .replace(/\/+trpc$/u, ''),
+  );
 }
 
 /**
@@ -171,7 +179,7 @@ const SILENCE_MS = 500;
 const SIGN_OF_LIFE_MS_MAX = 1_000;
 
 /** Statuses of a controller that stops or is without its database, and of a proxy without either. */
-const AWAY_STATUSES = new Set([502, 503, 504]);
+export const AWAY_STATUSES: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** No address of a controller answers: nothing was sent. */
 export class NoControllerAnswers extends Error {
@@ -323,9 +331,60 @@ const CAUSES_MAX = 8;
 
 /** `https://a: certificate has expired (CERT_HAS_EXPIRED); https://b: …`, the first cause of each. */
 export function failuresText(failures: ConnectionFailures): string {
-  return [...failures]
-    .map(([address, thrown]) => `${addressText(address)}: ${causeText(thrown)}`)
-    .join('; ');
+  return [...failures].map(([address, thrown]) => failureText(address, thrown)).join('; ');
+}
+
+function failureText(address: string, thrown: unknown): string {
+  const place = addressText(address);
+  const known = wrongAddressText(thrown);
+  return known === undefined ? `${place}: ${causeText(thrown)}` : `${place} ${known}`;
+}
+
+/** What answers is something else, such as the console, or what has no `/trpc`. */
+export class NotAController extends Error {
+  override readonly name = 'NotAController';
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`HTTP status ${String(status)}, and no answer of a controller`);
+    this.status = status;
+  }
+}
+
+/**
+ * What a failure of a WebSocket's handshake says: any answer but that of a proxy without its controller comes from
+ * something else.
+ */
+export function handshakeFailureOf(error: Error): Error {
+  const status = Number(/^Unexpected server response: (\d+)$/u.exec(error.message)?.[1] ?? NaN);
+  if (Number.isNaN(status)) return error;
+  return AWAY_STATUSES.has(status)
+    ? new Error(`HTTP status ${String(status)}`)
+    : new NotAController(status);
+}
+
+/** Whether every address is that of something else: no later try succeeds. */
+export function areWrongAddresses(failures: ConnectionFailures): boolean {
+  return failures.size > 0 && [...failures.values()].every((thrown) => wrongAddressText(thrown));
+}
+
+const NO_TLS_CODE = /^ERR_SSL_(?:WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG)$/u;
+const NO_TLS_TEXT = /:(?:wrong version number|packet length too long):/u;
+
+/** What to say of an address where something else answers; undefined for other failures. */
+function wrongAddressText(thrown: unknown): string | undefined {
+  const cause = firstCauseOf(thrown);
+  if (!(cause instanceof Error)) return undefined;
+  const code = 'code' in cause ? String(cause.code) : '';
+  // What OpenSSL says of it begins with the number of a thread.
+  if (NO_TLS_CODE.test(code) || NO_TLS_TEXT.test(cause.message)) {
+    return 'does not speak TLS: use http://';
+  }
+  if (code.startsWith('HPE_')) {
+    return 'answers, but does not speak HTTP: it is no Leasehold controller';
+  }
+  if (!(cause instanceof NotAController)) return undefined;
+  return `answers, but is no Leasehold controller (HTTP status ${String(cause.status)})`;
 }
 
 /** What happened first: the last in the chain of causes. */

@@ -366,8 +366,18 @@ async function findLease(
   throw refusal(
     `${noun}.not_found`,
     `There is no ${noun} ${scopeText(scope)}: nobody ever held it.`,
-    `Names are compared byte for byte. \`leasehold ${group} ls --all\` shows all.`,
+    `${namespaceHint({ noun, group }, scope)}Names are compared byte for byte. \`leasehold ${group} ls --all\` shows all.`,
   );
+}
+
+/** A name without a namespace is often that of a namespace. */
+function namespaceHint(
+  { noun, group }: Pick<LeaseFace, 'noun' | 'group'>,
+  { namespace, name }: Scope,
+): string {
+  if (namespace !== '') return '';
+  const text = printable(name);
+  return `${noun === 'lease' ? 'A lease' : 'An environment'} is NAMESPACE/KEY: if ${text} is a namespace, \`leasehold ${group} ls --namespace ${text}\` lists what is in it. `;
 }
 
 interface RevokeOptions extends ScopeOptions {

@@ -133,7 +133,7 @@ describe('leasehold backends logs', () => {
     expect(stderr).toMatch(/^odd\nbk-\S+ has ended: it was stopped by an operator/u);
   });
 
-  test('of which there are none says that', async () => {
+  test('without any lines says that', async () => {
     const { backendId } = await ready('silent');
 
     const ended = await cli.run('backends', 'logs', backendId, '--since', '1ms');

@@ -262,8 +262,14 @@ export function addDoctor(cli: Cli, parent: Command): void {
       const findings = await examine(cli.environment);
       const isWell = findings.every((finding) => finding.state !== 'wrong');
       cli.show({ isWell, findings }, () => doctorText(findings, cli.style));
-      if (!isWell) cli.exitCode = EXIT_CODES.refused;
+      if (!isWell) cli.exitCode = doctorExitCode(findings);
     });
+}
+
+function doctorExitCode(findings: readonly Finding[]): number {
+  const controllers = findings.filter(({ subject }) => subject === 'controller');
+  const isReached = controllers.some(({ isUnreachable }) => isUnreachable !== true);
+  return isReached || controllers.length === 0 ? EXIT_CODES.refused : EXIT_CODES.unreachable;
 }
 
 function doctorText(findings: readonly Finding[], style: Style): string {

@@ -3,7 +3,7 @@ import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config.ts';
 import { findTarget } from '../contexts.ts';
 import type { RunFile } from '../home.ts';
-import { appendText, wholeNumberOf } from '../options.ts';
+import { appendText, portOf, wholeNumberOf } from '../options.ts';
 import type { Style } from '../output/text.ts';
 import type { UpOptions } from '../up/up-request.ts';
 
@@ -64,11 +64,19 @@ export function addUp(cli: Cli, parent: Command): void {
 function withPlaces(command: Command): Command {
   return command
     .addOption(new Option('--preset <name>', 'the ladder of keys').choices(['standard', 'fast']))
-    .option('--port <n>', 'where the controller listens (4600)')
-    .option('--console-port <n>', 'where the console listens (one above the controller)')
+    .option('--port <n>', 'where the controller listens (4600)', portOf('--port'))
+    .option(
+      '--console-port <n>',
+      'where the console listens (one above the controller)',
+      portOf('--console-port'),
+    )
     .option('--console', 'start the console (unless the file says otherwise)')
     .option('--no-console', 'do not start the console')
-    .option('--gateway-port <n>', 'where the gateway listens (two above the controller)')
+    .option(
+      '--gateway-port <n>',
+      'where the gateway listens (two above the controller)',
+      portOf('--gateway-port'),
+    )
     .option('--gateway', 'start the gateway (unless the file says otherwise)')
     .option('--no-gateway', 'do not start the gateway')
     .option('--config <file>', 'in place of leasehold.config.json in this folder');
@@ -125,7 +133,8 @@ In another shell, try:
   npx leasehold${at} connect demo --program ${first?.name ?? 'NAME'}
 ${gatewayUrl === null ? '' : `  npx leasehold${at} open demo\n`}  npx leasehold${at} keys ls
 
-The API is at ${controllerUrl}/trpc. Ctrl-C ends everything.`;
+Clients and commands elsewhere use LEASEHOLD_URL=${controllerUrl}
+Ctrl-C ends everything.`;
 }
 
 function signInText(

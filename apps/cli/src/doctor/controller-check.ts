@@ -1,12 +1,13 @@
 import type { ClockJumpView } from '@leasehold/api/contract';
 import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
 import { isFullyIsolated, sayFailure } from '@leasehold/keys-core';
+import { failuresText, NotAController } from '@leasehold/service-kit/controllers';
 import type { Access } from '../contexts.ts';
 import type { DroneView, GatewaysView } from '../controller-api.ts';
 import { failureOf } from '../failures.ts';
 import { holdOffText } from '../output/grant-text.ts';
 import { agoText, durationText, printable } from '../output/text.ts';
-import { skipped, unsure, well, wrong, type Finding } from './finding.ts';
+import { skipped, unreached, unsure, well, wrong, type Finding } from './finding.ts';
 
 const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
@@ -41,21 +42,28 @@ async function readinessFinding(url: string): Promise<Finding> {
       signal: AbortSignal.timeout(READY_TIMEOUT_MS),
     });
     if (response.ok) return well('controller', `${url} is ready`);
+    if (response.status !== NOT_READY) {
+      const failures = new Map([[url, new NotAController(response.status)]]);
+      return unreached('controller', failuresText(failures), WRONG_ADDRESS);
+    }
     return wrong(
       'controller',
       `${url} answers, and is not ready (${String(response.status)})`,
       'It cannot use its database; its log has the reason.',
     );
   } catch (error) {
-    const failure = failureOf(error, { urls: [url] });
     const isLate = error instanceof Error && error.name === 'TimeoutError';
-    return wrong(
-      'controller',
-      isLate ? `${url} does not answer in ${String(READY_TIMEOUT_MS)} ms` : failure.message,
-      failure.hint ?? 'Is it running, and can this machine reach it?',
-    );
+    const text = isLate
+      ? `${url} does not answer in ${String(READY_TIMEOUT_MS)} ms`
+      : failuresText(new Map([[url, error]]));
+    return unreached('controller', text, NOBODY_THERE);
   }
 }
+
+const NOT_READY = 503;
+const WRONG_ADDRESS = 'Correct the address: by default `http://HOST:4600`.';
+const NOBODY_THERE =
+  'Is it running, and can this machine reach it? `leasehold up` starts one here; otherwise see its log.';
 
 async function holdOffFindings(api: ControllerApi): Promise<Finding[]> {
   const holdOff = await api.holdOff.get.query({});

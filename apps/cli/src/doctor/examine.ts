@@ -18,10 +18,10 @@ import { pathOfPart } from '../apps.ts';
 import { type CliConfig, type EtcdConfig, parseConfig } from '../config.ts';
 import { controllerAccess, findTarget, type Target } from '../contexts.ts';
 import { withStore } from '../database.ts';
-import { failureOf } from '../failures.ts';
+import { EXIT_CODES, failureOf } from '../failures.ts';
 import { readRunFile, runFilePath, runningUpOf } from '../home.ts';
 import { examineController } from './controller-check.ts';
-import { type Finding, skipped, unsure, well, wrong } from './finding.ts';
+import { type Finding, skipped, unreached, unsure, well, wrong } from './finding.ts';
 
 const ANSWER_TIMEOUT_MS = 5_000;
 const ANSWER_BYTES_MAX = 65_536;
@@ -188,8 +188,9 @@ async function controllerFindings(config: CliConfig, target: Target): Promise<Fi
   try {
     return await examineController(controllerAccess(config, target));
   } catch (error) {
-    const { message, hint } = failureOf(error);
-    return [wrong('controller', message, hint ?? 'See the log of the controller.')];
+    const { message, hint, exitCode } = failureOf(error);
+    const finding = exitCode === EXIT_CODES.unreachable ? unreached : wrong;
+    return [finding('controller', message, hint ?? 'See the log of the controller.')];
   }
 }
 

@@ -5,6 +5,8 @@ export interface Finding {
   readonly text: string;
   /** What to do; always present when something is wrong. */
   readonly advice?: string | undefined;
+  /** Of a controller: none answers there. */
+  readonly isUnreachable?: true;
 }
 
 export function well(subject: string, text: string): Finding {
@@ -17,6 +19,11 @@ export function unsure(subject: string, text: string, advice: string): Finding {
 
 export function wrong(subject: string, text: string, advice: string): Finding {
   return { subject, state: 'wrong', text, advice };
+}
+
+/** Wrong, because no controller answers. */
+export function unreached(subject: string, text: string, advice: string): Finding {
+  return { ...wrong(subject, text, advice), isUnreachable: true };
 }
 
 export function skipped(subject: string, text: string): Finding {

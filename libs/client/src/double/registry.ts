@@ -21,6 +21,7 @@ import type {
 } from '@leasehold/keys-core/leases';
 import { LeaseModel, type ModelAsk, type ModelGrant } from '@leasehold/keys-core/model';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { ttlRangeText } from '../inputs.ts';
 import type { AcquireRequest } from '../lease/lease-wire.ts';
 import type { LeaseScope } from '../lease/lease.ts';
 import type { ObservedScope, ObservedState } from '../observing.ts';
@@ -447,7 +448,10 @@ function cancelledError(): LeaseholdCallError {
 /** @throws {LeaseholdCallError} `lease.ttl_out_of_range`, `request.invalid`. */
 function assertTimes({ request: { ttlMs = ENVIRONMENT_TTL_MS }, waitMs }: Arrival): void {
   if (!isWithin(ttlMs, LIMITS.ttlMsMin, LIMITS.ttlMsMax)) {
-    throw new LeaseholdCallError('lease.ttl_out_of_range', { details: { ttlMs } });
+    throw new LeaseholdCallError('lease.ttl_out_of_range', {
+      message: ttlRangeText(ttlMs),
+      details: { ttlMs },
+    });
   }
   if (!isWithin(waitMs, 0, LIMITS.waitMsInLineMax)) {
     const message = `waitMs must be a whole number from 0 to ${String(LIMITS.waitMsInLineMax)}`;

@@ -6,6 +6,7 @@ import type {
   RevocationNotice,
 } from '@leasehold/keys-core/leases';
 import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import { assertInput, testClientShape } from '../inputs.ts';
 import { Background } from '../lease/calls.ts';
 import { createFaces, type Faces } from '../lease/lease-faces.ts';
 import {
@@ -137,7 +138,9 @@ export function createTestLeasehold(): TestLeasehold {
   };
 
   return {
-    client({ holder = `client-${String(clients.size + 1)}` } = {}) {
+    client(options = {}) {
+      assertInput(testClientShape, options, '');
+      const { holder = `client-${String(clients.size + 1)}` } = options;
       const client = createClient({ machine, registry, clock, holder });
       clients.set(client.leasehold, client);
       return client.leasehold;

@@ -3,17 +3,32 @@ import { generateKeyPairSync, sign } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import https from 'node:https';
-import type { AddressInfo, Server } from 'node:net';
+import {
+  createServer as createNetServer,
+  type AddressInfo,
+  type Server,
+  type Socket,
+} from 'node:net';
+import { inspect } from 'node:util';
 import { wasNeverSent } from '@leasehold/service-kit/controllers';
 import { freePort } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLeasehold } from '../leasehold.ts';
 import { failureOf } from '../testing/outcomes.ts';
+import { createControllerClient } from './controller-client.ts';
+import { callErrorOf } from './errors.ts';
 
 /** A server of something else, such as a proxy that refuses what it does not know. */
-async function aStranger(): Promise<string> {
+async function aStranger({
+  status = 403,
+  type = 'text/html',
+  body = '<html>',
+}: { status?: number; type?: string; body?: string } = {}): Promise<string> {
   const server = createServer((_request, response) => {
-    response.writeHead(403).end('<html>');
+    response.writeHead(status, { 'content-type': type }).end(body);
+  });
+  server.on('upgrade', (_request, socket: Socket) => {
+    socket.end(`HTTP/1.1 ${String(status)} Stranger\r\nConnection: close\r\n\r\n`);
   });
   onTestFinished(() => server.closeAllConnections());
   return listening(server);
@@ -74,9 +89,16 @@ async function failureAt(url: string | string[], transport: 'ws' | 'http') {
   // A call may end before the first try to connect has failed.
   for (;;) {
     const failure = (await failureOf(client.defineLease(['a']).acquire('k'))) as Error;
-    const causes = failure.message.split('\n')[1]?.split('; ').length ?? 0;
-    if (causes >= [url].flat().length) return failure;
+    const causes = failure.message.split('; ').length;
+    if (failure.message.includes('://') && causes >= [url].flat().length) return failure;
   }
+}
+
+/** How the failure of a query is printed. */
+async function queryFailureAt(url: string, transport: 'ws' | 'http'): Promise<string> {
+  const client = createLeasehold({ url, token: 'secret', transport, connectMs: 300 });
+  onTestFinished(() => client.close());
+  return inspect(await failureOf(client.api.keys.get.query({ name: 'k' })));
 }
 
 describe.each(['ws', 'http'] as const)('over %s', (transport) => {
@@ -110,9 +132,10 @@ describe.each(['ws', 'http'] as const)('over %s', (transport) => {
 
     const failure = await failureAt(`https://${address}`, transport);
 
-    const [, cause] = failure.message.split('\n');
-    expect(failure).toMatchObject({ code: 'request.unreachable' });
-    expect(cause).toMatch(/^https:\/\/127\.0\.0\.1:\d+: .*(?:SSL|TLS)/iu);
+    expect(failure).toMatchObject({
+      code: 'request.unreachable',
+      message: `https://${address} does not speak TLS: use http://`,
+    });
   });
 
   test('addresses whose certificates nobody trusts, each with its own cause', async () => {
@@ -128,15 +151,70 @@ describe.each(['ws', 'http'] as const)('over %s', (transport) => {
     );
   });
 
-  test('a proxy that refuses the call', async () => {
-    const address = await aStranger();
+  test.each([
+    ['a page', 404, '<html>'],
+    ['a refusal of a proxy', 403, '<html>'],
+    ['an answer of the gateway', 401, '{"error":{"code":"gateway.token_required"}}'],
+    ['JSON of something else', 404, '{"ok":true}'],
+  ])('%s is reported as what it is, in one sentence', async (_what, status, body) => {
+    const address = await aStranger({ status, body });
 
     const failure = await failureAt(`http://${address}`, transport);
 
-    const [, cause] = failure.message.split('\n');
-    expect(cause).toContain(transport === 'ws' ? '403' : 'is not valid JSON');
+    expect(failure).toMatchObject({
+      code: 'request.unreachable',
+      message: `http://${address} answers, but is no Leasehold controller (HTTP status ${String(status)})`,
+      hint: expect.stringContaining('Correct the address') as string,
+    });
+  });
+
+  test('an address that speaks something else than HTTP', async () => {
+    const server = createNetServer((socket) => socket.end('E something else\n'));
+
+    const failure = await queryFailureAt(`http://${await listening(server)}`, transport);
+
+    expect(failure).toContain('does not speak HTTP');
+    expect(failure).not.toMatch(/idempotency/u);
+  });
+
+  test('an address that closes each connection gives a query no advice to repeat a change', async () => {
+    const server = createNetServer((socket) => {
+      socket.once('data', () => socket.destroy());
+    });
+    const url = `http://${await listening(server)}`;
+
+    const failure = await queryFailureAt(url, transport);
+
+    expect(failure).toContain(url);
+    expect(failure).not.toMatch(/idempotency|outcome is/u);
   });
 });
+
+test.each([
+  [500, 'text/html', '<html>'],
+  [502, 'text/html', '<html>'],
+  [408, 'text/html', '<html>'],
+  // The end is lost.
+  [200, 'application/json', '{"result":{"da'],
+])(
+  'over http the outcome is unknown after an answer %s of a proxy that may have passed the change on: %s %s',
+  async (status, type, body) => {
+    const address = await aStranger({ status, type, body });
+    const client = createControllerClient({
+      url: `http://${address}`,
+      token: '',
+      transport: 'http',
+    });
+    onTestFinished(() => client.close());
+
+    const failure = callErrorOf(await failureOf(client.api.tokens.revoke.mutate({ tokenId: 't' })));
+
+    expect(failure).toMatchObject({
+      code: 'request.outcome_unknown',
+      message: expect.stringContaining(String(status)) as string,
+    });
+  },
+);
 
 test.each(['ws', 'http'] as const)('over %s other calls say it too', async (transport) => {
   const address = await nobody();

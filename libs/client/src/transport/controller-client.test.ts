@@ -76,15 +76,19 @@ const ANSWER_DATA = {
 };
 const ANSWER = { error: { message: 'wait', code: -32_000, data: ANSWER_DATA } };
 
-/** A controller that answers, over both transports. */
-async function answeringServer(): Promise<string> {
+/** A controller that answers, over both transports; `paths` are those that were asked for. */
+async function answeringServer(paths: (string | undefined)[] = []): Promise<string> {
   const server = createHttpServer((request, response) => {
+    paths.push(request.url);
     const isSign = request.url === '/healthz';
     response.writeHead(isSign ? 200 : 503, { 'content-type': 'application/json' });
     response.end(JSON.stringify(isSign ? {} : ANSWER));
   });
   const sockets = new WebSocketServer({ server });
-  sockets.on('connection', answerEach);
+  sockets.on('connection', (socket, request) => {
+    paths.push(request.url);
+    answerEach(socket);
+  });
   onTestFinished(() => {
     for (const socket of sockets.clients) socket.terminate();
     server.closeAllConnections();
@@ -214,6 +218,27 @@ describe('controller client', () => {
     },
   );
 
+  test.each([
+    ['http', '/trpc'],
+    ['http', '/trpc/'],
+    ['ws', '/trpc'],
+    ['ws', '/trpc/'],
+  ] as const)(
+    'over %s an address with the path of the API, %s, is that of the controller',
+    async (transport, path) => {
+      const paths: (string | undefined)[] = [];
+      const url = await answeringServer(paths);
+      const client = aClient({ url: `${url}${path}`, transport });
+
+      const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+
+      expect(leaseholdErrorOf(error)?.code).toBe('key.terminating');
+      expect(paths.map((each) => each?.split('?')[0])).toEqual([
+        transport === 'ws' ? '/trpc' : '/trpc/keys.get',
+      ]);
+    },
+  );
+
   test('over http nothing was sent if none of several addresses answers', async () => {
     const urls = [await deadAddress(), await deadAddress()];
     const client = aClient({ url: urls, transport: 'http' });
@@ -229,6 +254,7 @@ describe('controller client', () => {
     ['http://a,', 'entry 2 of the list must be an http:// or https:// URL'],
     [['http://a', 'http://b,http://c'], 'entry 2 of the list must be'],
     ['http://a,http://a/', 'entry 2 of the list is a duplicate'],
+    ['http://a,http://a/trpc/', 'entry 2 of the list is a duplicate'],
     [[], 'must be 1 to 16 addresses of controllers'],
     ['http://a?token=secret', 'without a query'],
   ])('an invalid list of addresses is refused with the name of its field: %j', (url, problem) => {

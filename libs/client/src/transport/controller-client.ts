@@ -10,9 +10,13 @@ import { setTimeout } from 'node:timers/promises';
 import type { AppRouter } from '@leasehold/api';
 import { HOT_CALLS } from '@leasehold/keys-core';
 import {
+  AWAY_STATUSES,
   controllerUrlsOf,
   controllerUrlsProblem,
   createControllerFetch,
+  handshakeFailureOf,
+  NoControllerAnswers,
+  NotAController,
   type ConnectionFailures,
 } from '@leasehold/service-kit/controllers';
 import {
@@ -27,6 +31,7 @@ import {
   type TRPCWebSocketClient,
 } from '@trpc/client';
 import { WebSocket, type ClientOptions } from 'ws';
+import { assertInput, controllerClientShape } from '../inputs.ts';
 import { Ending, sharedController } from '../signals.ts';
 import { LeaseholdCallError, showError, shownErrorsLink } from './errors.ts';
 import { Lane } from './lane.ts';
@@ -65,7 +70,7 @@ export interface ControllerClientOptions {
   readonly random?: (() => number) | undefined;
   /** Called when a connection opens, also one that replaces another, and when the last has closed. */
   readonly onConnection?: ((state: 'open' | 'closed') => void) | undefined;
-  /** Called when an answer of a controller begins to arrive (`http`). */
+  /** Called when a controller has answered (`http`). */
   readonly onAnswer?: (() => void) | undefined;
   /** How long a call may wait for a connection (`ws`); unless given, as long as for its answer. */
   readonly connectionMs?: (() => number) | undefined;
@@ -112,9 +117,11 @@ interface Deps extends ControllerClientOptions {
 
 /**
  * Makes a client; nothing is sent before the first call, but a WebSocket begins to connect.
- * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses.
+ * @throws {LeaseholdCallError} `request.invalid` if `url` is not an address or a list of addresses, or for an option
+ * that is not known.
  */
 export function createControllerClient(options: ControllerClientOptions): ControllerClient {
+  assertInput(controllerClientShape, options, '');
   const problem = controllerUrlsProblem(options.url);
   if (problem !== undefined) {
     throw new LeaseholdCallError('request.invalid', { message: `url: ${problem}.` });
@@ -159,14 +166,62 @@ function overHttp({ urls, token, own, closing, failures, onAnswer }: Deps): Cont
     headers: ({ op }) => ({ ...traceHeaders(op), authorization: `Bearer ${token}` }),
     fetch: async (path, init) => {
       const response = await fetchPath(String(path), init as RequestInit);
-      onAnswer?.();
-      return response;
+      return {
+        ok: response.ok,
+        json: async () => {
+          const answer = await controllerAnswerIn(response, init?.method === 'GET');
+          onAnswer?.();
+          return answer;
+        },
+      };
     },
   });
   return clientOver({ own: [...own, http], failures }, () => {
     closing.abort();
     return Promise.resolve();
   });
+}
+
+/**
+ * The answer of a controller, as tRPC writes it.
+ * @throws what `fetch` throws where nobody answers, if something else has answered that never passed the call on;
+ * {@link NotAController} if it may have passed it on, as a proxy does.
+ */
+async function controllerAnswerIn(response: Response, isQuery: boolean): Promise<unknown> {
+  const { status, url } = response;
+  let isWhole = true;
+  try {
+    const answer: unknown = await response.json();
+    if (isOfController(answer)) return answer;
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    // An answer of a controller, of which a part is lost.
+    isWhole = response.headers.get('content-type')?.includes('json') !== true;
+  }
+  const stranger = new NotAController(status);
+  // A query changes nothing, wherever it was passed on to.
+  const mayBePassedOn = AWAY_STATUSES.has(status) || (!isQuery && mayComeAfter(status));
+  if (mayBePassedOn || !isWhole) throw stranger;
+  const path = url.indexOf(`${TRPC_PATH}/`);
+  const address = path === -1 ? new URL(url).origin : url.slice(0, path);
+  const cause = new NoControllerAnswers(new Map([[address, stranger]]));
+  throw new TypeError('fetch failed', { cause });
+}
+
+const REQUEST_TIMEOUT = 408;
+
+/** Whether something between may answer so that has passed the call on to a controller. */
+function mayComeAfter(status: number): boolean {
+  return status >= 500 || status === REQUEST_TIMEOUT;
+}
+
+function isOfController(answer: unknown): boolean {
+  if (typeof answer !== 'object' || answer === null) return false;
+  const { result, error } = answer as { readonly result?: unknown; readonly error?: unknown };
+  if (typeof error === 'object' && error !== null) {
+    return typeof (error as { readonly code?: unknown }).code === 'number';
+  }
+  return typeof result === 'object' && result !== null;
 }
 
 function overWebSocket(deps: Deps): ControllerClient {
@@ -179,7 +234,7 @@ function overWebSocket(deps: Deps): ControllerClient {
     lane: deps.lane,
     onClosed: deps.onClosed,
     onFailure(address, error) {
-      if (!failures.has(address)) failures.set(address, error);
+      if (!failures.has(address)) failures.set(address, handshakeFailureOf(error));
     },
   });
   let connectCount = 0;

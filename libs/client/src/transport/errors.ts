@@ -6,9 +6,11 @@
 import type { AppRouter } from '@leasehold/api';
 import { ERROR_CODES, LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import {
+  areWrongAddresses,
   failuresText,
   firstCauseOf,
   NoControllerAnswers,
+  NotAController,
   wasNeverSent,
   type ConnectionFailures,
 } from '@leasehold/service-kit/controllers';
@@ -83,12 +85,17 @@ export function unreachableBy(failures: ConnectionFailures, url?: string): Unrea
     const where = url === undefined ? '' : `\n${url}: no answer`;
     return new UnreachableError({ message: `${text}${where}`, url });
   }
+  const isWrong = areWrongAddresses(failures);
   return new UnreachableError({
-    message: `${text}\n${failuresText(failures)}`,
+    message: isWrong ? failuresText(failures) : `${text}\n${failuresText(failures)}`,
     url,
+    hint: isWrong ? WRONG_ADDRESS_HINT : undefined,
     cause: firstCauseOf([...failures.values()][0]),
   });
 }
+
+const WRONG_ADDRESS_HINT =
+  'Nothing was done. Correct the address: it is that of a controller, by default `http://HOST:4600`, not of the console or the gateway.';
 
 /** The answer was lost: the request may have been carried out or not. */
 export class OutcomeUnknownError extends LeaseholdCallError {
@@ -217,7 +224,12 @@ export function callErrorOf(thrown: unknown): unknown {
   if (error === undefined) return thrown;
   if (error.code === 'request.outcome_unknown') {
     const { message, details } = error;
-    return new OutcomeUnknownError({ message, details, cause: thrown });
+    return new OutcomeUnknownError({
+      message,
+      details,
+      cause: thrown,
+      hint: lostQueryHint(thrown),
+    });
   }
   return codedError(error.code, { ...error, cause: thrown });
 }
@@ -268,20 +280,33 @@ export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   const turnedAway = turnedAwayWith(cause);
   if (turnedAway !== undefined) return errorOf(turnedAway);
   if (isUnreachable(error) || isGivenUp(cause)) return undefined;
-  return { ...errorOf('request.outcome_unknown'), message: lostText(cause) };
+  const message = lostText(error, isOfQuery(error));
+  return { ...errorOf('request.outcome_unknown'), message };
 }
 
-/** How an answer was lost, with the first cause in a second line. */
-function lostText(cause: unknown): string {
-  const first = firstCauseOf(cause);
+/** How an answer was lost, with the address and the first cause in a second line. */
+function lostText(error: Error, isQuery: boolean): string {
+  const first = firstCauseOf(error.cause);
   const why = first instanceof Error ? (first.message.split('\n', 1)[0] ?? '') : '';
   // A page of a proxy, for example.
-  const isNoJson = first instanceof SyntaxError;
-  const how = isNoJson
-    ? 'What answered is no controller'
-    : 'The connection to the controller broke';
-  const text = `${how}; the outcome is unknown.`;
-  return why === '' ? text : `${text}\n${why}`;
+  const how =
+    first instanceof NotAController
+      ? 'What answered is no controller'
+      : 'The connection to the controller broke';
+  const text = isQuery ? `${how}: there is no answer.` : `${how}; the outcome is unknown.`;
+  if (why === '') return text;
+  const url = askedUrlOf(error);
+  // With several it is not known which one was asked.
+  const isOne = url !== null && URL.canParse(url) && !url.includes(',');
+  return `${text}\n${isOne ? failuresText(new Map([[url, first]])) : why}`;
+}
+
+/** What to do about a lost answer to a query; undefined for other errors. */
+export function lostQueryHint(error: unknown): string | undefined {
+  if (!isOfQuery(error) || leaseholdErrorOf(error)?.code !== 'request.outcome_unknown') {
+    return undefined;
+  }
+  return 'Nothing was changed: ask again. If it goes on, check that this is the address of a controller, and that it runs.';
 }
 
 /**
@@ -327,6 +352,8 @@ export function isUnreachable(error: unknown): boolean {
 // How errors are printed: two lines, and nothing of what a connection is made of.
 
 const ASKED_URL = Symbol('asked url');
+/** On an error of a query: it changes nothing, so there is nothing that may have been done. */
+const IS_QUERY = Symbol('is query');
 
 interface Printed {
   readonly name: string;
@@ -358,7 +385,18 @@ export function shownErrorsLink(urls: readonly string[]): TRPCLink<AppRouter> {
   const url = urls.join(', ');
   return () =>
     ({ op, next }) =>
-      next(op).pipe(tap({ error: (error) => showError(error, url) }));
+      next(op).pipe(
+        tap({
+          error(error) {
+            if (op.type === 'query') Object.defineProperty(error, IS_QUERY, { value: true });
+            showError(error, url);
+          },
+        }),
+      );
+}
+
+function isOfQuery(error: unknown): boolean {
+  return error instanceof TRPCClientError && IS_QUERY in error;
 }
 
 /** Adds the address to an error of a call, and makes it print in two lines. */
@@ -370,11 +408,15 @@ export function showError(error: TRPCClientError<AppRouter>, url: string): void 
 function shownCallError(error: TRPCClientError<AppRouter>, url: string): string {
   const { name } = error;
   const known = leaseholdErrorOf(error);
+  const called = callErrorOf(error);
+  if (called instanceof UnreachableError && called.message !== error.message) {
+    const { code, message, hint } = called;
+    return shownError({ name, message, code, url, hint });
+  }
   if (known === undefined) {
     const [first = ''] = error.message.split('\n', 1);
     return shownError({ name, message: first, code: 'request.unreachable', url, hint: null });
   }
   const { code, message } = known;
-  const hint = (ERROR_CODES[code] as { doc: string } | undefined)?.doc ?? null;
-  return shownError({ name, message, code, url, hint });
+  return shownError({ name, message, code, url, hint: lostQueryHint(error) ?? hintOf(code) });
 }

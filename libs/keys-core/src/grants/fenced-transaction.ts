@@ -32,7 +32,7 @@ export interface FencedOptions {
  * not fenced. `work` is not repeated, and the call does not end before the promise of `work` does.
  *
  * @throws {LeaseError} `lease.not_held` if the grant is not in force, or has ended in the meantime;
- * `request.deadline` if the work took longer than its bound; `lease.in_hook`;
+ * `request.deadline` if the work took longer than its bound; `lease.in_hook`; `request.invalid`;
  * `request.outcome_unknown` if the connection broke in the commit. Except for the last, nothing was
  * changed. Errors of `work` are passed on unchanged.
  */
@@ -43,11 +43,16 @@ export async function fencedTransaction<Tx, Result>(
   options: FencedOptions = {},
 ): Promise<Result> {
   const grants = isList(grant) ? grant : [grant];
-  if (grants.length === 0) {
-    throw new LeaseError('request.invalid', 'grant must have at least 1 element', {
-      details: { field: 'grant' },
-    });
+  if (grants.length === 0) throw invalid('grant', 'must have at least 1 element');
+  // Callers without a compiler pass what an acquire that was refused has left undefined.
+  const isWrong = (ref: unknown): boolean => typeof ref !== 'object' || ref === null;
+  if (grants.some(isWrong)) {
+    throw invalid(
+      'grant',
+      'must be a grant, with its `leaseId` and `fencingToken`, or a list of them',
+    );
   }
+  if (typeof work !== 'function') throw invalid('work', 'must be a function');
   return inFence(store, grants, {
     boundMs: options.boundMs,
     work: (guest) => guest.call(work),
@@ -117,9 +122,11 @@ function inOneOrder(refs: readonly GrantRef[]): GrantRef[] {
 
 function assertBound(boundMs: number | undefined): void {
   if (boundMs === undefined || (typeof boundMs === 'number' && boundMs > 0)) return;
-  throw new LeaseError('request.invalid', 'boundMs must be a number of milliseconds above 0', {
-    details: { field: 'boundMs' },
-  });
+  throw invalid('boundMs', 'must be a number of milliseconds above 0');
+}
+
+function invalid(field: string, problem: string): LeaseError {
+  return new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
 }
 
 /** The grant is not in force. The holder is not told why, because it must stop whatever the cause is. */

@@ -44,12 +44,12 @@ const REQUEST_CODES = {
     http: 503,
     retryable: true,
     text: 'No controller can be reached.',
-    doc: 'Nothing was sent. Check the address, and `leasehold doctor`. Thrown by the client library, and answered by the console.',
+    doc: 'Nothing was sent. Check the address, and that a controller runs there and can be reached from here: `leasehold up` starts one, `leasehold doctor` finds out more.',
   },
   'client.closed': {
     http: 409,
     text: 'The client was closed.',
-    doc: 'Thrown by the client library to calls that were made after `close()`, or still waited. Nothing is held: what was granted meanwhile is given back.',
+    doc: 'The call was made after `close()`, or still waited then: close the client after its last call, or make another. Nothing is held: what was granted meanwhile is given back.',
   },
   'request.not_found': {
     http: 404,
@@ -187,13 +187,13 @@ const LEASE_CODES = {
     http: 409,
     retryable: true,
     text: 'Somebody else holds this lease.',
-    doc: 'Thrown by the client library; on the wire it is the outcome `held`. `details` has the holder, the start and the remaining time.',
+    doc: 'Try again later, or wait in line with `waitMs`. `details` has the holder, the start and the remaining time; on the wire it is the outcome `held`.',
   },
   'lease.wait_timeout': {
     http: 409,
     retryable: true,
     text: 'The lease did not become free in time.',
-    doc: 'Thrown by the client library after `waitMs` in line. `details` has the holder.',
+    doc: 'Try again, or wait for longer with a larger `waitMs`. `details` has the holder.',
   },
   'lease.wait_cancelled': {
     http: 409,

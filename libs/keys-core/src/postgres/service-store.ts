@@ -9,6 +9,8 @@
 import { searchPathOf } from '@leasehold/service-kit/database-url';
 import { STATEMENT_SETTINGS } from '@leasehold/service-kit/session-settings';
 import type { Clock, IdSource } from '../kernel/clock.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import { sqlStateOf } from './database-errors.ts';
 import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
 import { openHints } from './hints.ts';
 import { SILENT_OBSERVER } from './kernel-store.ts';
@@ -31,7 +33,7 @@ export interface ServiceStoreOptions<Tx> {
 export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): CoordinatorStore<Tx> {
   const { database, schema, clock, ids, onError } = options;
   const lane = <Pool extends PoolName>(settings: Settings): SqlPool<Pool> =>
-    laneOf(database, { ...oursOf(schema), lock_timeout: '0', ...settings });
+    laneOf(database, schema, { ...oursOf(schema), lock_timeout: '0', ...settings });
   const general = lane<'general'>({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
   const renewals = lane<'renewals'>({
     statement_timeout: String(RENEWAL_TIMEOUT_MS),
@@ -71,12 +73,13 @@ const KEPT = 'synchronous_commit';
 /** Only statements of ours, each in a transaction of its own unless one was begun for several. */
 function laneOf<Tx, Pool extends PoolName>(
   database: ServiceDatabase<Tx>,
+  schema: string,
   settings: Settings,
 ): SqlPool<Pool> {
   const begin = <Result>(work: (sql: Sql<Pool>) => Promise<Result>): Promise<Result> =>
     database.transaction(async (transaction) => {
       await set(transaction, settings);
-      return work(sqlOf(transaction));
+      return work(sqlOf(transaction, schema));
     });
   return {
     $queryRaw: (query, ...values) => begin((sql) => sql.$queryRaw(query, ...values)),
@@ -95,7 +98,7 @@ class SharedTransaction<Tx> implements GuestTransaction<Tx> {
   constructor(transaction: ServiceTransaction<Tx>, schema: string) {
     this.#transaction = transaction;
     this.#ours = oursOf(schema);
-    const own = sqlOf(transaction);
+    const own = sqlOf(transaction, schema);
     this.sql = {
       $queryRaw: async (query, ...values) => {
         await this.#takeTurn();
@@ -121,13 +124,33 @@ class SharedTransaction<Tx> implements GuestTransaction<Tx> {
   }
 }
 
-function sqlOf<Pool extends PoolName>(transaction: ServiceTransaction<unknown>): Sql<Pool> {
+function sqlOf<Pool extends PoolName>(
+  transaction: ServiceTransaction<unknown>,
+  schema: string,
+): Sql<Pool> {
   return {
     async $queryRaw<Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) {
       const statement = statementOf(query, values);
-      return (await transaction.query(statement.text, statement.values)) as Rows;
+      try {
+        return (await transaction.query(statement.text, statement.values)) as Rows;
+      } catch (error) {
+        throw NOT_THERE.has(sqlStateOf(error) ?? '') ? notMigrated(schema, error) : error;
+      }
     },
   };
+}
+
+/** undefined_function, undefined_table, undefined_column, undefined_object, invalid_schema_name. */
+const NOT_THERE: ReadonlySet<string> = new Set(['42883', '42P01', '42703', '42704', '3F000']);
+
+/** A statement of ours finds nothing of ours in the schema, or what an older version has left. */
+function notMigrated(schema: string, cause: unknown): LeaseError {
+  return new LeaseError(
+    'config.invalid',
+    `The schema "${schema}" of this database has no tables of this version of Leasehold. ` +
+      'Run `leasehold migrate` on it, or pass `schema` if they are in another.',
+    { cause },
+  );
 }
 
 /** Applies settings until the transaction ends. */
