@@ -366,7 +366,7 @@ describe('what keeps leasehold up from starting', () => {
   test('doctor says that nothing runs, and what to do', async () => {
     const ended = await runCommand(['doctor'], { LEASEHOLD_HOME: join(home, 'nothing') });
 
-    expect(ended.exitCode).toBe(1);
+    expect(ended.exitCode).toBe(3);
     expect(ended.stdout).toContain('leasehold up');
   });
 });

@@ -138,11 +138,12 @@ class IdleRace {
 
   async #droneActs(): Promise<void> {
     const [{ store, keys }] = this.#controllers;
-    // As its reports would, which are many statements for each.
+    // As its reports would, which are many statements for each, and each of one row: it waits for none of them.
     await store.general.$executeRaw`
-      update backend
+      update backend b
       set status = 'ready', status_rank = 4, status_at = clock_timestamp(), address = '127.0.0.1:5000'
-      where status = 'scheduled'`;
+      from (select id from backend where status = 'scheduled' for update skip locked) s
+      where b.id = s.id`;
     const rows = await store.general.$queryRaw<{ id: string }[]>`
       select id from backend where status_rank < 7 and stop_asked_at is not null`;
     await Promise.all(

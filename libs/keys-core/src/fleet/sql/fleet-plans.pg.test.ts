@@ -59,7 +59,7 @@ describe('plans of the fleet', () => {
       ),
     );
 
-    expect(plans).toHaveLength(7);
+    expect(plans).toHaveLength(8);
     for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on backend/u);
   });
 });
