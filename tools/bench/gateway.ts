@@ -35,7 +35,7 @@ const SOCKET_ROOMS = 10;
 const OPENING_COUNT = 100;
 const SOCKETS_MB_MAX = 400;
 const SOCKETS_CORES_MAX = 0.05;
-/** Until a process has given back the memory of their opening, which is looked for every three seconds. */
+/** Until most of what the opening has left is collected. */
 const SETTLE_MS = 10_000;
 /** Long enough that V8's own collections of what the opening left, within half a minute, count as what they are: once. */
 const REST_MS = 60_000;

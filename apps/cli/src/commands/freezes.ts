@@ -119,7 +119,10 @@ async function unknownText(
   { namespace, name, datacenter }: FreezeInput,
 ): Promise<string> {
   if (name === undefined) return '';
-  const known = await client.environments.get.query({ namespace, name, datacenter });
+  // The freeze is made: that this cannot be read is no failure of it.
+  const known = await client.environments.get
+    .query({ namespace, name, datacenter })
+    .catch(() => undefined);
   if (known !== null) return '';
   return '\nNobody has held this environment yet: is its name right? `--namespace` freezes all environments of a namespace.';
 }

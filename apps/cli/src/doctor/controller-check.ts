@@ -7,6 +7,7 @@ import type { DroneView, GatewaysView } from '../controller-api.ts';
 import { failureOf } from '../failures.ts';
 import { holdOffText } from '../output/grant-text.ts';
 import { agoText, durationText, printable } from '../output/text.ts';
+import { type Scope, scopeText } from '../scope.ts';
 import { skipped, unreached, unsure, well, wrong, type Finding } from './finding.ts';
 
 const READY_TIMEOUT_MS = 5_000;
@@ -246,10 +247,7 @@ export async function crashLoopFindings(api: ControllerApi): Promise<Finding[]> 
 }
 
 /** Undefined for a key that has recovered, or was allowed to start at once. */
-async function crashLoopFinding(
-  api: ControllerApi,
-  named: { readonly namespace: string; readonly name: string },
-): Promise<Finding | undefined> {
+async function crashLoopFinding(api: ControllerApi, named: Scope): Promise<Finding | undefined> {
   const key = await api.keys.get.query(named);
   if (key?.failing == null || key.backendStatus === 'ready') return undefined;
   const { failures, since, backendId } = key.failing;
@@ -258,9 +256,8 @@ async function crashLoopFinding(
     throw error;
   });
   const program = backend === undefined ? '' : ` of ${printable(backend.program)}`;
-  const place = named.namespace === '' ? '' : `${printable(named.namespace)}/`;
   return wrong(
-    `key ${place}${printable(named.name)}`,
+    `key ${scopeText(named)}`,
     `${String(failures)} backends${program} have failed one after another since ${since}; the last one: ${sayFailure(key.failing)}`,
     `\`leasehold backends logs ${backendId}\` shows its last lines.`,
   );

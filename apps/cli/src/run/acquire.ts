@@ -68,7 +68,7 @@ export async function acquire(
   acquiring: Acquiring,
 ): Promise<Acquired> {
   try {
-    return await acquireOnce(leasehold, request, acquiring);
+    return await askFor(leasehold, request, acquiring);
   } catch (error) {
     if (error instanceof LeaseHeldError || error instanceof LeaseWaitTimeoutError) {
       throw heldFailure(error, request);
@@ -95,7 +95,7 @@ function overrideHint({ roles, people }: EnvironmentFrozenError['allow']): strin
     : `This token may not override it. These may: ${who.join(', ')}.`;
 }
 
-async function acquireOnce(
+async function askFor(
   leasehold: Acquirers,
   request: LeaseRequest,
   { signal, onWaiting }: Acquiring,

@@ -1,9 +1,8 @@
 import { createControllerClient } from '@leasehold/client';
-import type { KeyView } from '@leasehold/keys-core/keys';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { controllerThatAnswers } from '../testing/in-process.ts';
-import { lookAtStart, startText, tellingWhile } from './connect-waiting.ts';
+import { lookAtStart, type StartingKey, startText, tellingWhile } from './connect-waiting.ts';
 
 /** An answer that a test gives later. */
 function lateAnswer() {
@@ -28,22 +27,24 @@ async function openClient(key: object | null, detail: string | null = 'port 2110
   return connection.api;
 }
 
-const keyThatIs = (backendStatus: string, more: object = {}): KeyView =>
-  ({
-    name: 'alpha',
-    namespace: '',
-    backendId: 'bk-1',
-    backendStatus,
-    droneId: 'd1',
-    failing: null,
-    expiresAt: LATER,
-    asOf: AT,
-    datacenter: 'local',
-    ...more,
-  }) as unknown as KeyView;
+const keyThatIs = (
+  backendStatus: StartingKey['backendStatus'],
+  more: Partial<StartingKey> = {},
+): StartingKey => ({
+  name: 'alpha',
+  namespace: '',
+  backendId: 'bk-1',
+  backendStatus,
+  droneId: 'd1',
+  failing: null,
+  expiresAt: LATER,
+  asOf: AT,
+  datacenter: 'local',
+  ...more,
+});
 
 describe('what a connect waits for', () => {
-  test.each([
+  test.each<[StartingKey['backendStatus'], Partial<StartingKey>, RegExp]>([
     ['scheduled', {}, /^backend bk-1 is scheduled: the drone d1 has not/u],
     ['loading', {}, /^backend bk-1 is loading$/u],
     ['starting', {}, /^backend bk-1 is starting$/u],

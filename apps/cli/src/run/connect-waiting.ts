@@ -2,8 +2,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ControllerApi } from '@leasehold/client';
 import { isStopping } from '@leasehold/keys-core';
-import type { KeyView } from '@leasehold/keys-core/keys';
+import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
 import { printable } from '../output/text.ts';
+
+/** What is read of a key whose backend starts or stops. */
+export interface StartingKey extends Pick<
+  KeyView,
+  | 'name'
+  | 'namespace'
+  | 'backendId'
+  | 'backendStatus'
+  | 'droneId'
+  | 'expiresAt'
+  | 'asOf'
+  | 'datacenter'
+> {
+  readonly failing: Pick<KeyFailuresView, 'failures' | 'startAt'> | null;
+}
 
 /** What is faster needs no words. */
 const SILENT_MS = 5_000;
@@ -69,7 +84,7 @@ export async function lookAtStart(
 /** Why a key has no backend that is ready; undefined when it has, and when nothing starts or stops. */
 export async function startText(
   client: Pick<ControllerApi, 'backends'>,
-  key: KeyView,
+  key: StartingKey,
 ): Promise<string | undefined> {
   const { backendId, backendStatus: status, droneId } = key;
   const name = printable(key.name);
@@ -91,7 +106,7 @@ export async function startText(
 }
 
 /** When a key may be started whose last backends have failed; undefined when that may be now. */
-function delayText({ name, failing, asOf }: KeyView): string | undefined {
+function delayText({ name, failing, asOf }: StartingKey): string | undefined {
   if (failing === null || Date.parse(failing.startAt) <= Date.parse(asOf)) return undefined;
   const { failures, startAt } = failing;
   return `the last ${String(failures)} backends of ${printable(name)} have failed; the next may start at ${startAt}`;
@@ -100,7 +115,7 @@ function delayText({ name, failing, asOf }: KeyView): string | undefined {
 /** `port 21107`, as its drone has said; undefined for a drone that does not. */
 async function portOf(
   client: Pick<ControllerApi, 'backends'>,
-  { datacenter }: KeyView,
+  { datacenter }: StartingKey,
   backendId: string,
 ): Promise<string | undefined> {
   const { states } = await client.backends.get.query({ backendId, datacenter });
