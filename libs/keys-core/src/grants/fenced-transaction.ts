@@ -9,7 +9,7 @@
  * server ends the work when the lease would have expired, or after 10 s, whichever is sooner, also if
  * the holder is paused in it: the resource may be held past its expiry by at most that bound.
  */
-import { LeaseError } from '../kernel/errors.ts';
+import { invalidField, LeaseError } from '../kernel/errors.ts';
 import { type GrantRef, isFencingToken } from '../kernel/lease.ts';
 import {
   GUEST_MS_MAX,
@@ -43,16 +43,16 @@ export async function fencedTransaction<Tx, Result>(
   options: FencedOptions = {},
 ): Promise<Result> {
   const grants = isList(grant) ? grant : [grant];
-  if (grants.length === 0) throw invalid('grant', 'must have at least 1 element');
+  if (grants.length === 0) throw invalidField('grant', 'must have at least 1 element');
   // Callers without a compiler pass what an acquire that was refused has left undefined.
   const isWrong = (ref: unknown): boolean => typeof ref !== 'object' || ref === null;
   if (grants.some(isWrong)) {
-    throw invalid(
+    throw invalidField(
       'grant',
       'must be a grant, with its `leaseId` and `fencingToken`, or a list of them',
     );
   }
-  if (typeof work !== 'function') throw invalid('work', 'must be a function');
+  if (typeof work !== 'function') throw invalidField('work', 'must be a function');
   return inFence(store, grants, {
     boundMs: options.boundMs,
     work: (guest) => guest.call(work),
@@ -122,11 +122,7 @@ function inOneOrder(refs: readonly GrantRef[]): GrantRef[] {
 
 function assertBound(boundMs: number | undefined): void {
   if (boundMs === undefined || (typeof boundMs === 'number' && boundMs > 0)) return;
-  throw invalid('boundMs', 'must be a number of milliseconds above 0');
-}
-
-function invalid(field: string, problem: string): LeaseError {
-  return new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
+  throw invalidField('boundMs', 'must be a number of milliseconds above 0');
 }
 
 /** The grant is not in force. The holder is not told why, because it must stop whatever the cause is. */

@@ -1,6 +1,6 @@
 /** When the windows of a recurring freeze are. Pure: the caller gives the instant. */
 import { Cron } from 'croner';
-import { LeaseError } from '../kernel/errors.ts';
+import { invalidField } from '../kernel/errors.ts';
 import type { Recurrence } from '../kernel/freeze.ts';
 import { LIMITS } from '../kernel/limits.ts';
 
@@ -51,25 +51,25 @@ export function windowsFrom(
 export function assertRecurrence(recurrence: Recurrence, nowMs: number): void {
   const { schedule, durationMs, zone } = recurrence;
   if (!isZone(zone)) {
-    throw invalid('zone', `must be an IANA time zone such as Europe/Zurich, not "${zone}"`);
+    throw invalidField('zone', `must be an IANA time zone such as Europe/Zurich, not "${zone}"`);
   }
   const { freezeMsMin, freezeMsMax } = LIMITS;
   if (!Number.isInteger(durationMs) || durationMs < freezeMsMin || durationMs > freezeMsMax) {
-    throw invalid('durationMs', 'must be from 5 minutes to 31 days, in milliseconds');
+    throw invalidField('durationMs', 'must be from 5 minutes to 31 days, in milliseconds');
   }
   let starts: Date[];
   try {
     starts = cronOf(schedule).nextRuns(TRIED_WINDOWS, new Date(nowMs));
   } catch (cause) {
-    throw invalid('schedule', FIVE_FIELDS, cause);
+    throw invalidField('schedule', FIVE_FIELDS, cause);
   }
-  if (starts.length === 0) throw invalid('schedule', 'must name times that come');
+  if (starts.length === 0) throw invalidField('schedule', 'must name times that come');
   const isApart = starts.every((start, index) => {
     const before = starts[index - 1];
     return before === undefined || before.getTime() + durationMs < start.getTime();
   });
   if (!isApart) {
-    throw invalid('durationMs', 'must be less than the time from one window to the next');
+    throw invalidField('durationMs', 'must be less than the time from one window to the next');
   }
 }
 
@@ -91,10 +91,6 @@ function isZone(zone: string): boolean {
   } catch {
     return false;
   }
-}
-
-function invalid(field: string, problem: string, cause?: unknown): LeaseError {
-  return new LeaseError('request.invalid', `${field} ${problem}`, { details: { field }, cause });
 }
 
 /** The clock on the wall of a zone. Its readings are written as the milliseconds of the same reading in UTC. */

@@ -32,6 +32,11 @@ export class LeaseError extends Error {
   }
 }
 
+/** The error for a field of a request. @param problem reads on after its name: `must be …`. */
+export function invalidField(field: string, problem: string, cause?: unknown): LeaseError {
+  return new LeaseError('request.invalid', `${field} ${problem}`, { details: { field }, cause });
+}
+
 /** A state that must not occur: a defect of Leasehold, not of its caller. */
 class InvariantError extends Error {
   override readonly name = 'InvariantError';

@@ -3,7 +3,7 @@
  * `epoxy-actor-key-reservation`): `key -> reservation id`, written once; a move writes a pointer from
  * one reservation to the next, and unique ids keep chains of pointers free of loops.
  */
-import { LeaseError } from './errors.ts';
+import { invalidField, LeaseError } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { type Named, nameProblem, namespaceProblem } from './resource.ts';
 import { textProblem, utf8Bytes } from './text.ts';
@@ -96,7 +96,7 @@ export function reservationKeyProblem(key: ReservationKey): string | undefined {
 export function assertReservationKey(key: ReservationKey): void {
   const problem = reservationKeyProblem(key);
   if (problem !== undefined) {
-    throw new LeaseError('request.invalid', `key ${problem}`, { details: { field: 'key' } });
+    throw invalidField('key', problem);
   }
 }
 

@@ -1,4 +1,4 @@
-import { LeaseError } from './errors.ts';
+import { invalidField } from './errors.ts';
 
 const encoder = new TextEncoder();
 
@@ -113,7 +113,7 @@ export function assertText(
 ): void {
   const problem = textProblem(text, bounds);
   if (problem !== undefined) {
-    throw new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
+    throw invalidField(field, problem);
   }
 }
 

@@ -18,7 +18,7 @@ import {
   readGrants,
   refusedOutcome,
 } from '../grants/index.ts';
-import { invariant, LeaseError } from '../kernel/errors.ts';
+import { invalidField, invariant, LeaseError } from '../kernel/errors.ts';
 import type { Ladder } from '../kernel/ladder.ts';
 import type { GrantRef, GrantRequest } from '../kernel/lease.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -273,15 +273,13 @@ function assertWanted(signal: AbortSignal): void {
 export function assertTogether(
   requests: readonly GrantRequest[],
 ): asserts requests is GrantRequests {
-  const invalid = (field: string, problem: string): LeaseError =>
-    new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
   if (requests.length === 0 || requests.length > LIMITS.leasesTogetherMax) {
     const most = String(LIMITS.leasesTogetherMax);
-    throw invalid('leases', `must have at least 1 and at most ${most} elements`);
+    throw invalidField('leases', `must have at least 1 and at most ${most} elements`);
   }
   const place = repeatedAt(requests);
   if (place !== undefined) {
-    throw invalid(`leases[${String(place)}]`, 'must not be in the list twice');
+    throw invalidField(`leases[${String(place)}]`, 'must not be in the list twice');
   }
 }
 

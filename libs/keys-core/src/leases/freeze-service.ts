@@ -2,7 +2,7 @@
 import { assertRecurrence, revoke, windowsFrom } from '../grants/index.ts';
 import { ORDERED_ROLES } from '../kernel/access.ts';
 import { newTimedId } from '../kernel/clock.ts';
-import { LeaseError } from '../kernel/errors.ts';
+import { invalidField, LeaseError } from '../kernel/errors.ts';
 import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
 import type { FreezePass, FreezePlace, FreezeWindow, Recurrence } from '../kernel/freeze.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -154,7 +154,7 @@ async function addFreeze(store: Store, input: FreezeInput, caller: Caller): Prom
       }
       const window = windowOf(input, asOf);
       if (input.stopRunning === true && window.fromMs > asOf) {
-        throw invalid('stopRunning', 'can only be asked of a freeze that begins at once');
+        throw invalidField('stopRunning', 'can only be asked of a freeze that begins at once');
       }
       const freeze: NewFreeze = {
         freezeId,
@@ -188,22 +188,22 @@ function windowOf(
 ): { readonly fromMs: number; readonly untilMs: number } {
   if (recurrence !== undefined) {
     if (from !== undefined || until !== undefined) {
-      throw invalid('recurrence', 'must be given without from and until');
+      throw invalidField('recurrence', 'must be given without from and until');
     }
     assertRecurrence(recurrence, asOf);
     const [window] = windowsFrom(recurrence, asOf, 1);
-    if (window === undefined) throw invalid('schedule', 'must name times that come');
+    if (window === undefined) throw invalidField('schedule', 'must name times that come');
     return window;
   }
-  if (until === undefined) throw invalid('until', 'must be given, unless the freeze recurs');
+  if (until === undefined) throw invalidField('until', 'must be given, unless the freeze recurs');
   const fromMs = from === undefined ? Math.floor(asOf) : Date.parse(from);
   const untilMs = Date.parse(until);
   if (untilMs <= asOf) {
-    throw invalid('until', 'must be in the future, by the clock of the database');
+    throw invalidField('until', 'must be in the future, by the clock of the database');
   }
-  if (untilMs <= fromMs) throw invalid('until', 'must be after from');
+  if (untilMs <= fromMs) throw invalidField('until', 'must be after from');
   if (untilMs - fromMs > LIMITS.freezeOnceMsMax) {
-    throw invalid('until', 'must be at most 366 days after from');
+    throw invalidField('until', 'must be at most 366 days after from');
   }
   return { fromMs, untilMs };
 }
@@ -211,11 +211,7 @@ function windowOf(
 function assertRoles(roles: readonly string[]): void {
   const known: readonly string[] = ORDERED_ROLES;
   if (roles.every((role) => known.includes(role))) return;
-  throw invalid('allowRoles', `must be of ${ORDERED_ROLES.join(', ')}`);
-}
-
-function invalid(field: string, problem: string): LeaseError {
-  return new LeaseError('request.invalid', `${field} ${problem}`, { details: { field } });
+  throw invalidField('allowRoles', `must be of ${ORDERED_ROLES.join(', ')}`);
 }
 
 /** Revokes gracefully what is held of the environments of a freeze. Nobody else acquires one any more. */
