@@ -6,5 +6,5 @@ test(`of a caller and the idle stop that come at once one wins, and no caller is
   const { kept, stopped, betrayed, overdue } = await raceIdleStops(200, seed());
 
   expect({ betrayed, overdue }).toEqual({ betrayed: 0, overdue: 0 });
-  expect(Math.min(kept, stopped)).toBeGreaterThan(20);
+  expect(Math.min(kept, stopped)).toBeGreaterThan(5);
 });
