@@ -36,28 +36,38 @@ async function socketsOf(on: TestController) {
   };
 }
 
+/** No two calls of a socket have one id: a subscription may answer once more after it was stopped. */
+let nextId = 1;
+
 /** Sends each input, and gives the codes of the answers, in the order of the inputs. */
 async function answersTo(
   raw: RawSocket,
   path: string,
   inputs: readonly string[],
 ): Promise<(string | undefined)[]> {
-  raw.replies.length = 0;
-  for (const [id, input] of inputs.entries()) {
-    const call = `{"id":${String(id)},"method":"${String(TYPES[path])}"`;
+  const firstId = nextId;
+  nextId += inputs.length;
+  for (const [at, input] of inputs.entries()) {
+    const id = String(firstId + at);
+    const call = `{"id":${id},"method":"${String(TYPES[path])}"`;
     raw.socket.send(`${call},"params":{"path":"${path}","input":${input}}}`);
     if (TYPES[path] === 'subscription') {
-      raw.socket.send(`{"id":${String(id)},"method":"subscription.stop"}`);
+      raw.socket.send(`{"id":${id},"method":"subscription.stop"}`);
     }
   }
   const answers = await waitUntil(
     () => {
-      const byId = new Map(raw.replies.toReversed().map((reply) => [reply.id, reply]));
+      if (raw.closedWith() !== undefined) {
+        throw new Error(`${path}: the socket was closed with ${String(raw.closedWith())}`);
+      }
+      const own = raw.replies.filter(({ id }) => id !== null && id >= firstId);
+      const byId = new Map(own.toReversed().map((reply) => [reply.id, reply]));
       return byId.size === inputs.length ? byId : undefined;
     },
     { what: `${String(inputs.length)} answers of ${path}`, timeoutMs: 30_000 },
   );
-  return inputs.map((_, id) => answers.get(id)?.error?.data.leaseholdCode);
+  raw.replies.length = 0;
+  return inputs.map((_, id) => answers.get(firstId + id)?.error?.data.leaseholdCode);
 }
 
 /** The same for the procedures of peers, which may call only over HTTP. */
