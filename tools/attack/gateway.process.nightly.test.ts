@@ -28,5 +28,5 @@ test.each(GATEWAY_ATTACKS)(
     const closed = seen.refused['closed'] ?? 0;
     if (attack.name === 'gateway-slow') expect(closed).toBeGreaterThanOrEqual(SLOW_CLOSED_MIN);
   },
-  180_000,
+  240_000,
 );
