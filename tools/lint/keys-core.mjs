@@ -5,7 +5,7 @@ import { DEFAULT_EXPORT, FUNCTION_LINES, PROCESS_ENV, UNSAFE_SQL } from './synta
 const TAGGED_SQL = {
   selector:
     'TaggedTemplateExpression[tag.property.name=/^\\$(query|execute)Raw$/], TaggedTemplateExpression[tag.name="fragment"]',
-  message: 'Statements stand in the sql/ folder of their slice, or in postgres/.',
+  message: 'Statements stand in sql.ts or the sql/ folder of their slice, or in postgres/.',
 };
 const EXPORTED_SERVICE = {
   selector: 'ExportNamedDeclaration > ClassDeclaration PrivateIdentifier.key[name="deps"]',
@@ -84,7 +84,7 @@ export const KEYS_CORE = [
   ]),
   {
     files: Object.keys(SLICES).map((slice) => `libs/keys-core/src/${slice}/**/*.ts`),
-    ignores: ['**/sql/**', '**/*.test.ts'],
+    ignores: ['**/sql/**', '**/sql.ts', '**/*.test.ts'],
     rules: {
       'no-restricted-syntax': [
         'error',

@@ -52,14 +52,14 @@ const GRANTING = [
     name: 'tickets-apart',
     breaks:
       'of two requests for several leases one is before the other in every line that both are in',
-    file: `${CORE}/grants/sql/line-all.ts`,
+    file: `${CORE}/grants/sql/grant-all.ts`,
     find: 'select b.id + a.place - 1,',
     replace: "select case a.place when 1 then b.id else nextval('lease_waiter_id_seq') end,",
   },
   {
     name: 'one-of-all-given-up',
     breaks: 'to give up a request for several leases ends all of them',
-    file: `${CORE}/grants/sql/cancel-requests.ts`,
+    file: `${CORE}/grants/sql/requests.ts`,
     find: 'coalesce(q.lease_count, 1)',
     replace: '1',
   },
@@ -300,14 +300,14 @@ const QUEUE = [
   {
     name: 'waiter-that-gave-up-stays',
     breaks: 'a waiter that gave up is granted nothing',
-    file: `${CORE}/grants/sql/cancel-requests.ts`,
+    file: `${CORE}/grants/sql/requests.ts`,
     find: 'where w.ticket_id = any(array(\n        select unnest(array_agg(t.ticket_id)) from there t group by t.request_at having bool_and(t.is_locked)\n      ))',
     replace: 'where w.ticket_id is null',
   },
   {
     name: 'given-up-request-stays-open',
     breaks: 'a request that was given up is never answered with a grant again',
-    file: `${CORE}/grants/sql/cancel-requests.ts`,
+    file: `${CORE}/grants/sql/requests.ts`,
     find: 'where q.ctid = any(',
     replace: 'where false and q.ctid = any(',
   },

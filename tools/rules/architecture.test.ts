@@ -66,7 +66,7 @@ describe('the boundaries', () => {
     ],
     [
       'the holder imports the kernel alone',
-      'libs/keys-core/src/holder/backoff.ts',
+      'libs/keys-core/src/holder/lease-keeper.ts',
       "import { openStore } from '../postgres/open-store.ts';\nvoid openStore;",
       IMPORTS,
     ],
@@ -195,13 +195,13 @@ describe('the boundaries', () => {
     ],
     [
       'chance in the domain is passed in',
-      'libs/keys-core/src/holder/backoff.ts',
+      'libs/keys-core/src/holder/lease-keeper.ts',
       'void Math.random();',
       'no-restricted-properties',
     ],
     [
       'timers in the domain are passed in',
-      'libs/keys-core/src/holder/backoff.ts',
+      'libs/keys-core/src/holder/lease-keeper.ts',
       'setTimeout(() => undefined, 1);',
       'no-restricted-globals',
     ],

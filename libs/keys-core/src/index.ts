@@ -81,10 +81,11 @@ export {
   type CommandErrorCode,
   ERROR_CODES,
   type ErrorCode,
-  LeaseError,
+  errorText,
   invariant,
+  LeaseError,
+  messageOf,
 } from './kernel/errors.ts';
-export { errorText, messageOf } from './kernel/errors.ts';
 export {
   HOLD_OFF_CAUSES,
   type HoldOffCause,
@@ -97,21 +98,31 @@ export {
   type GrantRef,
   type GrantRequest,
   isFencingToken,
+  type Permits,
   type Phase,
   PHASES,
   type RefusalReason,
   type ReleaseOutcome,
+  SLOT_MODES,
+  type SlotMode,
   type UpdateOutcome,
 } from './kernel/lease.ts';
 export {
   DATACENTER_NAME,
   datacenterOf,
+  datacenterProblems,
+  endpointsProblem,
   ID,
   isDatacenterName,
   isId,
+  isPeerSecret,
   isReservationId,
   keyIdOf,
   keyNameOf,
+  listEntries,
+  listItems,
+  peerSecretsProblem,
+  peersProblem,
   type ReservationKey,
   reservationKeyOf,
   reservationKeyProblem,
@@ -128,7 +139,6 @@ export {
   serviceLadder,
   UNCONFIRMED_LADDER,
 } from './kernel/ladder.ts';
-export { type Permits, SLOT_MODES, type SlotMode } from './kernel/pool.ts';
 export {
   type Actor,
   actorOfToken,
@@ -177,19 +187,10 @@ export {
 } from './kernel/resource.ts';
 export { bytesText, jsonProblem, percentText, textProblem, utf8Bytes } from './kernel/text.ts';
 export {
-  datacenterProblems,
-  endpointsProblem,
-  isPeerSecret,
-  listEntries,
-  listItems,
-  peersProblem,
-  peerSecretsProblem,
-} from './kernel/datacenters.ts';
-export { backoffMs } from './holder/backoff.ts';
-export {
+  backoffMs,
   GAP_MS,
+  isFirstGrantPlausible,
   type KeeperEffect,
   LeaseKeeper,
   type Pulse,
-  isFirstGrantPlausible,
 } from './holder/lease-keeper.ts';

@@ -12,8 +12,9 @@ import type { Resource } from '../kernel/resource.ts';
 import type { KeyService } from '../keys/index.ts';
 import type { WhileLeader } from '../leases/index.ts';
 import type { Store } from '../postgres/open-store.ts';
-import { bulkLeaseName, type BulkOrder } from './sql/bulk-requests.ts';
 import {
+  bulkLeaseName,
+  type BulkOrder,
   finishBulk,
   type ItemOutcome,
   mayGoOn,
@@ -21,7 +22,7 @@ import {
   readOpenBulks,
   readOpenItems,
   recordItems,
-} from './sql/bulk-runs.ts';
+} from './sql.ts';
 
 const ITEMS_PER_PAGE_MAX = 50;
 /** After this a page begins no further act, so that its starter is checked and progress recorded again. */

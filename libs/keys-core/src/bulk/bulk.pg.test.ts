@@ -3,8 +3,17 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { GrantRef } from '../kernel/lease.ts';
 import { fillDatabase, heldLeases } from '../testing/explaining.ts';
 import { granted, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
-import { abortBulk, readBulk, startBulk, type BulkOrder } from './sql/bulk-requests.ts';
-import { finishBulk, mayGoOn, readOpenBulks, readOpenItems, recordItems } from './sql/bulk-runs.ts';
+import {
+  abortBulk,
+  readBulk,
+  startBulk,
+  type BulkOrder,
+  finishBulk,
+  mayGoOn,
+  readOpenBulks,
+  readOpenItems,
+  recordItems,
+} from './sql.ts';
 import { fragment } from '../postgres/sql.ts';
 
 function anOrder(change: Partial<BulkOrder> = {}): BulkOrder {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { EventChanges } from '../kernel/face-types.ts';
 import type { Resource } from '../kernel/resource.ts';
-import { CHANGES_EVERY_MS, CHANGES_NAMED_MAX, changesOf } from './event-changes.ts';
+import { CHANGES_EVERY_MS, CHANGES_NAMED_MAX, changesOf } from './index.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();

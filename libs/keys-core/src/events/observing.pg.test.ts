@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { updateHeld } from '../grants/renewing.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import type { Resource } from '../kernel/resource.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import { insertEvents, openStream, openWriter, readStream } from '../testing/event-fixture.ts';
 import {
   age,
@@ -13,7 +13,7 @@ import {
   releaseOf,
   renewalOf,
 } from '../testing/kernel-fixture.ts';
-import { createObserving, type Observed, type Observing } from './observing.ts';
+import { createObserving, type Observed, type Observing } from './index.ts';
 
 const THING: Resource = { face: 'lease', namespace: 'test', name: 'thing' };
 const SOON = { timeoutMs: 20_000 };

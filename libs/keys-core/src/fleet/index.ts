@@ -1,4 +1,49 @@
 /** What apps and other slices may use. */
+import { type AuditEntry, writeAudit } from '../access/index.ts';
+import { type Actor, type AuditAction, SYSTEM_ACTOR } from '../kernel/access.ts';
+import type { DroneMessage, LogPage, LogRequest } from '../kernel/drones.ts';
+import { LeaseError } from '../kernel/errors.ts';
+import type { Caller, Count, FilterOf, Page } from '../kernel/face-types.ts';
+import { LIMITS } from '../kernel/limits.ts';
+import { type KeyService, terminateAllOf } from '../keys/index.ts';
+import type { Store } from '../postgres/open-store.ts';
+import { droneSession, type OutboxFeed } from './drone-session.ts';
+import type {
+  BackendDetail,
+  BackendStateView,
+  BackendView,
+  DroneView,
+  OfferedProgram,
+  RemovedDrone,
+} from './fleet-views.ts';
+import {
+  type BackendListInput,
+  countBackends,
+  getBackend,
+  listBackends,
+  type NamespaceLimits,
+  readBackendStates,
+} from './sql/backends.ts';
+import {
+  type Heartbeat,
+  recordGoodbye,
+  recordHeartbeat,
+  type SessionRef,
+  type SessionRequest,
+} from './sql/drone-sessions.ts';
+import {
+  countListedDrones,
+  type DroneListInput,
+  getDrone,
+  heldLeaseIds,
+  listDrones,
+  removeDrone,
+  setDraining,
+  setLost,
+  readOfferedPrograms,
+} from './sql/drones.ts';
+import { acknowledgeAction, answerQuestion, askForLog, type QuestionAnswer } from './sql/outbox.ts';
+
 export type {
   BackendDetail,
   BackendUsage,
@@ -17,14 +62,246 @@ export {
   type NamespaceLimits,
   removeOldFleetRows,
 } from './sql/backends.ts';
-export { chooseDrone, offerOf } from './sql/choose-drone.ts';
 export {
+  chooseDrone,
   countDrones,
   type DroneGroup,
   type DroneListInput,
   droneStatus,
   heartbeatAgeMsMax,
+  offerOf,
   readDroneGroups,
 } from './sql/drones.ts';
-export { createFleetService, type DroneAct, type FleetService } from './fleet-service.ts';
 export { type OutboxFeed, createOutboxFeed } from './drone-session.ts';
+
+/** Drones and backends. */
+export interface FleetService {
+  /**
+   * Opens a session and yields first its number, then every action for the drone until it is
+   * acknowledged. Ends when the signal aborts.
+   * @throws {LeaseError} `session.superseded` when a newer session has opened.
+   */
+  session(request: SessionRequest, signal: AbortSignal): AsyncIterable<DroneMessage>;
+  /** @throws {LeaseError} `session.superseded`. */
+  heartbeat(heartbeat: Heartbeat): Promise<{ heartbeatMs: number; draining: boolean }>;
+  /** The drone stops: it is given nothing more until its next session. @throws {LeaseError} `session.superseded`. */
+  goodbye(ref: SessionRef): Promise<void>;
+  /** @throws {LeaseError} `session.superseded`. */
+  acknowledge(ack: SessionRef & { readonly actionId: string }): Promise<{ acknowledged: boolean }>;
+  /** What the drones of this datacenter offer that may take a backend now, full ones too. */
+  offeredPrograms(): Promise<OfferedProgram[]>;
+  listDrones(input: DroneListInput): Promise<Page<DroneView>>;
+  countDrones(input: FilterOf<DroneListInput>): Promise<Count>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  getDrone(droneId: string): Promise<DroneView>;
+  /**
+   * Once it has answered, the drone takes no new backend. With `stop` its backends are asked to stop, each with the
+   * grace of its program; `stoppingCount` is how many. @throws {LeaseError} `drone.not_found`.
+   */
+  drain(
+    input: DroneAct & { readonly stop?: boolean | undefined },
+    actor: Actor,
+  ): Promise<{ changed: boolean; backends: BackendView[]; stoppingCount: number }>;
+  /** @throws {LeaseError} `drone.not_found`. */
+  undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
+  /**
+   * Drains the drone and blocks the renewal of its keys, so that they run out.
+   * @throws {LeaseError} `drone.not_found`.
+   */
+  markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
+  /**
+   * Forgets a drone that is not connected and runs nothing. Its history stays, and its tokens: a drone of this id may
+   * register again, as a new one. @throws {LeaseError} `drone.not_found`, `drone.in_use`.
+   */
+  remove(input: DroneAct, actor: Actor): Promise<RemovedDrone>;
+  listBackends(input: BackendListInput, limits: NamespaceLimits): Promise<Page<BackendView>>;
+  countBackends(input: FilterOf<BackendListInput>, limits: NamespaceLimits): Promise<Count>;
+  /** @throws {LeaseError} `backend.not_found`. */
+  getBackend(backendId: string, limits: NamespaceLimits): Promise<BackendDetail>;
+  /**
+   * Yields every state that the backend was in, then those that follow; ends after `terminated`.
+   * @throws {LeaseError} `backend.not_found`.
+   */
+  watchBackend(
+    backendId: string,
+    limits: NamespaceLimits,
+    signal: AbortSignal,
+  ): AsyncIterable<BackendStateView>;
+  /**
+   * A part of what a backend has written, from its drone. Waits for output if it is asked to and nothing is there.
+   * @throws {LeaseError} `backend.not_found`, `backend.logs_unavailable`.
+   */
+  readLog(request: LogRequest, limits: NamespaceLimits, signal: AbortSignal): Promise<LogPage>;
+  /** What a drone answers to a question. @throws {LeaseError} `session.superseded`. */
+  answer(answer: QuestionAnswer): Promise<{ isWanted: boolean }>;
+}
+
+/** What an operator asks of a drone. */
+export interface DroneAct {
+  readonly droneId: string;
+  readonly reason?: string | undefined;
+}
+
+/** How many statements that block a renewal are sent at once. */
+const BLOCKS_IN_FLIGHT_MAX = 20;
+
+interface FleetServiceDeps {
+  readonly store: Store;
+  readonly keys: KeyService;
+  readonly feed: OutboxFeed;
+  readonly heartbeatMs: number;
+}
+
+/** Drones and backends over the store. */
+export function createFleetService(deps: FleetServiceDeps): FleetService {
+  const { store, heartbeatMs } = deps;
+  return {
+    session(request, signal) {
+      if (request.datacenter !== store.datacenter) {
+        throw new LeaseError(
+          'request.invalid',
+          `datacenter: this controller is of "${store.datacenter}", the drone of "${request.datacenter}"`,
+          { details: { field: 'datacenter' } },
+        );
+      }
+      return droneSession(deps, request, signal);
+    },
+    async heartbeat(heartbeat) {
+      const { draining } = await recordHeartbeat(store.vital, heartbeat);
+      return { heartbeatMs, draining };
+    },
+    goodbye: (ref) => recordGoodbye(store.vital, ref),
+    acknowledge: async (ack) => {
+      const answer = await acknowledgeAction(store.vital, ack);
+      // The next action of the same backend may follow now.
+      if (answer.acknowledged) deps.feed.look(ack.droneId);
+      return answer;
+    },
+    offeredPrograms: () =>
+      readOfferedPrograms(store.general, { datacenter: store.datacenter, heartbeatMs }),
+    listDrones: (input) => listDrones(store.reads, input, heartbeatMs),
+    countDrones: (input) => countListedDrones(store.reads, input, heartbeatMs),
+    getDrone: (droneId) => getDrone(store.reads, droneId, heartbeatMs),
+    async drain(act, actor) {
+      const { changed, stoppingIds } = await changeDraining(store, true, act, actor);
+      if (stoppingIds.length > 0) store.hints.notify(`drone:${act.droneId}`);
+      const backends = await liveBackends(store, act.droneId);
+      return { changed, backends, stoppingCount: stoppingIds.length };
+    },
+    async undrain(act, actor) {
+      const { changed } = await changeDraining(store, false, act, actor);
+      return { changed };
+    },
+    markLost: (act, actor) => markLost(deps, act, actor),
+    remove: (act, actor) =>
+      store.general.$transaction(async (tx) => {
+        const removed = await removeDrone(tx, act.droneId, heartbeatMs);
+        await writeAudit(tx, auditOf('drones.remove', act, actor));
+        return removed;
+      }),
+    listBackends: (input, limits) => listBackends(store.reads, input, limits),
+    countBackends: (input, limits) => countBackends(store.reads, input, limits),
+    async getBackend(backendId, limits) {
+      const backend = await getBackend(store.reads, backendId, limits);
+      return { ...backend, states: await readBackendStates(store.reads, backendId, '0') };
+    },
+    watchBackend: (backendId, limits, signal) => watchBackend(store, backendId, { limits, signal }),
+    async readLog(request, limits, signal) {
+      const { droneId } = await getBackend(store.reads, request.backendId, limits);
+      return askForLog(store, droneId, request, signal);
+    },
+    answer: (answer) => answerQuestion(store, answer),
+  };
+}
+
+/** All of them, however many pages that takes: an operator waits until none is left. */
+async function liveBackends(store: Store, droneId: string): Promise<BackendView[]> {
+  const backends: BackendView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await listBackends(
+      store.general,
+      { droneId, live: true, limit: LIMITS.pageSizeMax, cursor },
+      null,
+    );
+    backends.push(...page.items);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return backends;
+}
+
+function auditOf(action: AuditAction, act: DroneAct, actor: Actor): AuditEntry {
+  return { ...actor, action, resource: `drone:${act.droneId}`, reason: act.reason };
+}
+
+async function changeDraining(
+  store: Store,
+  draining: boolean,
+  act: DroneAct & { readonly stop?: boolean | undefined },
+  actor: Actor,
+) {
+  return store.general.$transaction(async (tx) => {
+    const change = await setDraining(tx, act.droneId, draining);
+    const stoppingIds = act.stop === true ? await terminateAllOf(tx, act.droneId) : [];
+    await writeAudit(tx, {
+      ...auditOf(draining ? 'drones.drain' : 'drones.undrain', act, actor),
+      ...(act.stop === true && { detail: { stoppingCount: stoppingIds.length } }),
+    });
+    return { ...change, stoppingIds };
+  });
+}
+
+/** Every key of the drone runs out, because its renewal is blocked; none is given away before. */
+async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor: Actor) {
+  await store.general.$transaction(async (tx) => {
+    await setLost(tx, act.droneId);
+    await writeAudit(tx, auditOf('drones.markLost', act, actor));
+  });
+  const caller: Caller = {
+    principal: SYSTEM_ACTOR,
+    actor: actor.actor,
+    role: actor.role,
+    namespaces: null,
+  };
+  const reason = act.reason ?? `drone ${act.droneId} was marked lost`;
+  const leaseIds = await heldLeaseIds(store.general, act.droneId);
+  let renewalsBlockedCount = 0;
+  for (let from = 0; from < leaseIds.length; from += BLOCKS_IN_FLIGHT_MAX) {
+    const group = leaseIds.slice(from, from + BLOCKS_IN_FLIGHT_MAX);
+    const changes = await Promise.all(
+      group.map((leaseId) => keys.blockRenewal({ leaseId, reason }, caller)),
+    );
+    renewalsBlockedCount += changes.filter(({ changed }) => changed).length;
+  }
+  return { renewalsBlockedCount };
+}
+
+/** How long a state goes unnoticed when its hint is lost. */
+const POLL_MS = 1_000;
+
+/**
+ * Yields every state that a backend was in, then those that follow; ends after `terminated`, or
+ * when the signal aborts. @throws {LeaseError} `backend.not_found`.
+ */
+async function* watchBackend(
+  store: Pick<Store, 'reads' | 'hints' | 'clock'>,
+  backendId: string,
+  reader: { readonly limits: NamespaceLimits; readonly signal: AbortSignal },
+): AsyncGenerator<BackendStateView> {
+  await getBackend(store.reads, backendId, reader.limits);
+  let afterId = '0';
+  while (!reader.signal.aborted) {
+    // Waiting begins before the look, so that no hint in between is missed.
+    const changed = store.hints.next(
+      `backend:${backendId}`,
+      store.clock.nowMs() + POLL_MS,
+      reader.signal,
+    );
+    for (const state of await readBackendStates(store.reads, backendId, afterId)) {
+      yield state;
+      afterId = state.id;
+      if (state.status === 'terminated') return;
+    }
+    await changed;
+  }
+}

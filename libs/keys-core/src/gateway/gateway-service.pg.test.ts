@@ -16,7 +16,7 @@ import {
   reportOf,
   type Keys,
 } from '../testing/keys-fixture.ts';
-import { createGatewayService, type GatewayService, type SignInput } from './gateway-service.ts';
+import { createGatewayService, type GatewayService, type SignInput } from './index.ts';
 import { importGatewayKeys, isRevoked, verifyGatewayToken } from './gateway-tokens.ts';
 
 interface Gateways extends Keys {

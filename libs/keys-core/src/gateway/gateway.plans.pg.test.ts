@@ -3,8 +3,7 @@ import { beforeAll, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
 import { touchBackends } from '../keys/index.ts';
 import { fillDatabase, type FilledDatabase } from '../testing/explaining.ts';
-import { keepStart, readNews, readSigning, readStart } from './sql/gateway-records.ts';
-import { recordUses } from './sql/gateway-routes.ts';
+import { keepStart, readNews, readSigning, readStart, recordUses } from './sql.ts';
 
 const BACKENDS = 50_000;
 const USES = 10_000;

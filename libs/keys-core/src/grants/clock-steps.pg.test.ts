@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import { aRequest, eventsOf, granted, type Kernel, renewalOf } from '../testing/kernel-fixture.ts';
 import { remove } from '../testing/model/remove.ts';
 import { type PassingTime, passingTime, passWatched } from '../testing/passing-time.ts';
-import { createFreeRowRemover } from './free-rows.ts';
+import { createFreeRowRemover } from './index.ts';
 import { guardNow } from './sql/guard.ts';
 import { endStale } from './sql/reap.ts';
 import { acquireOrRenew } from './sql/renew.ts';

@@ -12,10 +12,9 @@ import {
   openFreshKernel,
 } from '../testing/kernel-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
-import { downgrade } from './sql/downgrade.ts';
-import { grantAll } from './sql/grant-all.ts';
+import { downgrade } from './sql/renew.ts';
+import { grantAll, joinLines, leaveLines } from './sql/grant-all.ts';
 import { joinLine } from './sql/line.ts';
-import { joinLines, leaveLines } from './sql/line-all.ts';
 import { openPools } from './sql/open-pools.ts';
 import { grantSlots, type SlotRequest } from './sql/pools.ts';
 import { firstLeaseId, leaseIdsFrom } from './sql/requests.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import { onlyRow } from '../postgres/sql.ts';
 import {
   age,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant } from '../kernel/lease.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import {
   aRequest,
   granted,

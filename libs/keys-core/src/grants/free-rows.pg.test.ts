@@ -15,7 +15,7 @@ import {
 } from '../testing/kernel-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';
-import { createFreeRowRemover } from './free-rows.ts';
+import { createFreeRowRemover } from './index.ts';
 import { grantWithin } from './pooling.ts';
 import { grant as grantStatement } from './sql/grant.ts';
 import { joinLine } from './sql/line.ts';

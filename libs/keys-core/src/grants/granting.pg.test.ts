@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { compareFencingTokens } from '../kernel/lease.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import {
   age,
   aRequest,

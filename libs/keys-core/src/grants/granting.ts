@@ -1,16 +1,22 @@
 /** What becomes of requests for a grant: granted, refused with the reason, or tried again alone. */
 import { LeaseError } from '../kernel/errors.ts';
 import { type FreezeInForce, frozenError } from '../kernel/freeze.ts';
-import type { Grant, GrantOutcome, GrantRequest, LeaseRow } from '../kernel/lease.ts';
-import type { PoolKind } from '../kernel/pool.ts';
+import {
+  type Grant,
+  type GrantOutcome,
+  type GrantRequest,
+  type LeaseRow,
+  type PoolKind,
+} from '../kernel/lease.ts';
 import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
-import { readLeasesWithIds, type Sql } from '../postgres/sql.ts';
+import { isoOf, readLeasesWithIds, type Sql } from '../postgres/sql.ts';
 import { createCoalescer } from './coalesce.ts';
-import { freezesInForce } from './freezes.ts';
+import { windowsFrom } from './freeze-windows.ts';
 import { readEnvironmentLines } from './sql/environment-line.ts';
+import { advanceFreeze, readStoppingFreezes, type StoppingFreeze } from './sql/freezes.ts';
 import { firstLadder, type Granted } from './sql/grant-rows.ts';
 import { grant, grantFree, isPlain, readRefusals, type Refusal } from './sql/grant.ts';
 import {
@@ -442,4 +448,50 @@ export function watchClock(
     store.clockWatch.observe(row.asOf, sentAtMs, store.clock.nowMs());
     return;
   }
+}
+
+/** Why a request for an environment is refused: the freeze that stops it. */
+
+/**
+ * The freezes that stop these requests, by lease id; of several the one that lasts the longest. One that recurs and
+ * whose window is over is given its next window first, and is not among them: the next try decides. While nobody
+ * asks for its environments it may stay as it is: it then stops the first caller only until this is done.
+ */
+async function freezesInForce(
+  { general }: Pick<KernelStore, 'general'>,
+  sql: Sql<'general' | 'guests' | 'transitions'>,
+  requests: readonly GrantRequest[],
+): Promise<Map<string, FreezeInForce>> {
+  const found = new Map<string, FreezeInForce>();
+  const asked = requests.filter(({ face }) => face === 'environment');
+  if (asked.length === 0) return found;
+  const advanced = new Set<string>();
+  for (const freeze of await readStoppingFreezes(sql, asked)) {
+    const leaseId = asked[freeze.place - 1]?.leaseId;
+    if (freeze.windowUntil > freeze.asOf) {
+      if (leaseId !== undefined && !found.has(leaseId)) found.set(leaseId, inForce(freeze));
+    } else if (!advanced.has(freeze.freezeId)) {
+      advanced.add(freeze.freezeId);
+      await advanceFreeze(general, freeze.freezeId, freeze.windowUntil, nextWindow(freeze));
+    }
+  }
+  return found;
+}
+
+function nextWindow({ schedule, durationMs, zone, asOf }: StoppingFreeze) {
+  if (schedule === null || durationMs === null || zone === null) return undefined;
+  return windowsFrom({ schedule, durationMs, zone }, asOf, 1)[0];
+}
+
+function inForce(freeze: StoppingFreeze): FreezeInForce {
+  const { freezeId, namespace, name, reason, windowUntil, passRoles, passPeople, asOf } = freeze;
+  return {
+    freezeId,
+    namespace,
+    name,
+    reason,
+    until: isoOf(windowUntil),
+    remainingMs: Math.ceil(windowUntil - asOf),
+    allow: { roles: passRoles, people: passPeople },
+  };
 }

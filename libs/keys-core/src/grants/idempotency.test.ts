@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { LeaseError } from '../kernel/errors.ts';
-import { canonicalJson, refusalIn, refusalOf } from './idempotency.ts';
+import { canonicalJson, refusalIn, refusalOf } from './index.ts';
 
 test('a refusal is recorded once: what a record says is not recorded again', () => {
   const error = new LeaseError('key.unheld');

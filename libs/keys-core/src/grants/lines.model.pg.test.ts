@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { createTestDatabase, repetitions, seed } from '@leasehold/testing';
-import { createFreezeService } from '../leases/freeze-service.ts';
+import { createFreezeService } from '../leases/index.ts';
 import { addCrashPoints } from '../testing/crash-points.ts';
 import { type Kernel, openKernel } from '../testing/kernel-fixture.ts';
 import { declare, LINE_COMMANDS, type RealLines } from '../testing/model/line-commands.ts';

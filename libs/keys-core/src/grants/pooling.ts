@@ -1,7 +1,13 @@
 /** What becomes of requests for slots of pools: granted, refused with the reason, or tried again. */
 import { LeaseError } from '../kernel/errors.ts';
-import type { GrantOutcome, GrantRequest } from '../kernel/lease.ts';
-import { type PoolKind, poolKindOf, type PoolUse, type SlotMode } from '../kernel/pool.ts';
+import {
+  type GrantOutcome,
+  type GrantRequest,
+  type PoolKind,
+  poolKindOf,
+  type PoolUse,
+  type SlotMode,
+} from '../kernel/lease.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';

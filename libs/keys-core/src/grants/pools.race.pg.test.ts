@@ -3,9 +3,8 @@ import { describe, expect, test } from 'vitest';
 import { seed } from '@leasehold/testing';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Ladder } from '../kernel/ladder.ts';
-import type { Grant, GrantRequest } from '../kernel/lease.ts';
-import type { SlotMode } from '../kernel/pool.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { type Grant, type GrantRequest, type SlotMode } from '../kernel/lease.ts';
+import { createReaper } from '../keys/index.ts';
 import { onlyRow } from '../postgres/sql.ts';
 import {
   aRequest,
@@ -15,7 +14,7 @@ import {
   renewalOf,
 } from '../testing/kernel-fixture.ts';
 import { declarePermits, setPermits } from '../testing/pool-fixture.ts';
-import { createFreeRowRemover } from './free-rows.ts';
+import { createFreeRowRemover } from './index.ts';
 import { revoke } from './sql/revoke.ts';
 
 /** Short enough that grants run out many times within the test, in real time. */

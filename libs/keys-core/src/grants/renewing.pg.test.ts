@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { HEARTBEAT_MS, KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
-import { createKeyService } from '../keys/key-service.ts';
+import { createKeyService, createReaper } from '../keys/index.ts';
 import type { KeyService } from '../keys/key-types.ts';
-import { createReaper } from '../keys/reaper.ts';
 import {
   age,
   aRequest,

@@ -11,7 +11,6 @@ import type {
 import { type Face, leaseTopic } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
-import { downgrade, type DowngradeRequest } from './sql/downgrade.ts';
 import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from './sql/guard.ts';
 import { type ShortLane, tryShort } from './sql/in-time.ts';
 import { readEndedGrants } from './sql/past-grants.ts';
@@ -21,6 +20,8 @@ import {
   type RenewRequest,
   updateMetadata,
   type UpdateRequest,
+  downgrade,
+  type DowngradeRequest,
 } from './sql/renew.ts';
 import { setRenewable } from './sql/revoke.ts';
 

@@ -4,7 +4,7 @@ import { seed } from '@leasehold/testing';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Ladder } from '../kernel/ladder.ts';
 import type { Grant } from '../kernel/lease.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import { onlyRow } from '../postgres/sql.ts';
 import {
   aRequest,

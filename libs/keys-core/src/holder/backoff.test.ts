@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { backoffMs } from './backoff.ts';
+import { backoffMs } from './lease-keeper.ts';
 
 describe('backoff', () => {
   const options = { firstMs: 50, maxMs: 400, random: () => 0 };

@@ -19,7 +19,7 @@ import {
   rowCounts,
   statesOf,
 } from '../testing/keys-fixture.ts';
-import { readMostWaitedFor } from '../stats/sql/resource-counts.ts';
+import { readMostWaitedFor } from '../stats/sql/stats-buckets.ts';
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
 import { passingTime } from '../testing/passing-time.ts';
 import { makeClockShiftable } from '../testing/shifted-clock.ts';

@@ -19,7 +19,7 @@ import {
 } from '../testing/keys-fixture.ts';
 import { passingTime, passWatched } from '../testing/passing-time.ts';
 import type { ConnectResult, NamedConnect } from './key-types.ts';
-import { createIdleStopper } from './reaper.ts';
+import { createIdleStopper } from './index.ts';
 import { stopIdleBackends, touchBackends } from './sql/idle-stop.ts';
 
 const MANY_BACKENDS = `

@@ -13,7 +13,7 @@ import {
   reportOf,
 } from '../testing/keys-fixture.ts';
 import type { KeyListInput } from './key-types.ts';
-import { createReaper } from './reaper.ts';
+import { createReaper } from './index.ts';
 
 async function namesOf(
   on: Keys,

@@ -16,7 +16,7 @@ import {
   reportOf,
   statesOf,
 } from '../testing/keys-fixture.ts';
-import { createReaper } from './reaper.ts';
+import { createReaper } from './index.ts';
 
 describe('report', () => {
   test('of the image of a container is kept with its backend, and later reports do not remove it', async () => {

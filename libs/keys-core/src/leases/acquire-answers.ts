@@ -2,10 +2,9 @@
 import { type CancelRequest, type KeyedRequest, refusalIn } from '../grants/index.ts';
 import { invariant, LeaseError } from '../kernel/errors.ts';
 import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
-import type { Grant, GrantRequest } from '../kernel/lease.ts';
+import { type Grant, type GrantRequest, type PoolUse } from '../kernel/lease.ts';
 import type { RecordedRequest } from '../kernel/recorded-request.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import type { PoolUse } from '../kernel/pool.ts';
 import type { Face, Named } from '../kernel/resource.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type {

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
 import { createGroupGranter } from '../grants/granting-all.ts';
 import { joinLine } from '../grants/sql/line.ts';
-import { joinLines } from '../grants/sql/line-all.ts';
+import { joinLines } from '../grants/sql/grant-all.ts';
 import { leaseTopic } from '../kernel/resource.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import { openSession, someoneWaits } from '../testing/coordinator-fixture.ts';

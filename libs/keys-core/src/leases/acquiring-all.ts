@@ -9,7 +9,7 @@ import {
 import { newTimedId } from '../kernel/clock.ts';
 import { invariant } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
-import { askedAs } from '../kernel/pool.ts';
+import { askedAs } from '../kernel/lease.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { assertTtl, heldAnswer } from './acquire-answers.ts';

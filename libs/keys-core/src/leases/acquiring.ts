@@ -27,10 +27,9 @@ import type { Coalescer } from '../kernel/coalesce.ts';
 import { invariant, LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
-import type { Grant, GrantRequest } from '../kernel/lease.ts';
+import { type Grant, type GrantRequest, askedAs } from '../kernel/lease.ts';
 import { newTimedId } from '../kernel/clock.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { askedAs } from '../kernel/pool.ts';
 import type { Resource } from '../kernel/resource.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import {

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { expectPrompt } from '@leasehold/testing';
 import { UNCONFIRMED_LADDER } from '../kernel/ladder.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import { aCoordinator, aUseCase, acquired as taken } from '../testing/coordinator-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';
 import {

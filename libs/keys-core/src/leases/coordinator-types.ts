@@ -1,5 +1,9 @@
-import type { GrantRef, RefusalReason, ReleaseOutcome } from '../kernel/lease.ts';
-import type { SlotMode } from '../kernel/pool.ts';
+import {
+  type GrantRef,
+  type RefusalReason,
+  type ReleaseOutcome,
+  type SlotMode,
+} from '../kernel/lease.ts';
 import type { HeldAllAnswer, HeldAnswer, LeaseDeadlines } from './lease-types.ts';
 
 /** A lease that a use case holds. Deadlines are readings of this process's clock. */

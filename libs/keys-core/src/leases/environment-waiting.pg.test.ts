@@ -24,7 +24,7 @@ import {
   released,
 } from '../testing/lease-fixture.ts';
 import { createJoinForEnvironment, type Superseded } from './environment-waiting.ts';
-import { createFreezeService } from './freeze-service.ts';
+import { createFreezeService } from './index.ts';
 import type { AcquireInput, GrantedLease } from './lease-types.ts';
 import { readContention } from './sql/contention.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';

@@ -13,7 +13,7 @@ import { waitUntil } from '@leasehold/testing';
 import { grant } from '../grants/index.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { createFreezeService, type FreezeInput, type FreezeService } from './freeze-service.ts';
+import { createFreezeService, type FreezeInput, type FreezeService } from './index.ts';
 import { tryAcquireEnvironment, withEnvironmentLease } from './environment-lease.ts';
 import type { AcquireInput } from './lease-types.ts';
 

@@ -6,11 +6,11 @@ import {
   readSuperseded,
   revoke,
 } from '../grants/index.ts';
-import { FAIR_USE_MAX } from '../kernel/fair-use.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, DatedPage, FilterOf, PageInput } from '../kernel/face-types.ts';
-import type { Permits } from '../kernel/pool.ts';
-import { leaseTopic, type Named, poolTopic } from '../kernel/resource.ts';
+import { FAIR_USE_MAX } from '../kernel/fair-use.ts';
+import type { Permits } from '../kernel/lease.ts';
+import { leaseTopic, type Named, namespaceText, poolTopic } from '../kernel/resource.ts';
 import {
   countByNamespace,
   countResources,
@@ -25,11 +25,12 @@ import {
   resourcePage,
   waiterPage,
 } from '../lists/index.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import { readNow } from '../postgres/database-settings.ts';
+import { timed } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { decodeCursor, idFrom, isUuid, pageOf, placeAfter } from '../postgres/paging.ts';
 import { isoOf } from '../postgres/sql.ts';
-import { timed } from '../postgres/kernel-store.ts';
 import { assertTtl, poolView } from './acquire-answers.ts';
 import type {
   ContentionInput,
@@ -46,7 +47,6 @@ import type {
   LeaseView,
   TreeInput,
 } from './lease-types.ts';
-import { declareAllPermits, setAllPermits } from './permits.ts';
 import type { RevocationWatch } from './revocations.ts';
 import {
   type FailingCallbackRow,
@@ -60,7 +60,14 @@ import {
   readDeclarations,
   writeDeclarations,
 } from './sql/declarations.ts';
-import { type PoolFound, readPool } from './sql/read-pool.ts';
+import {
+  type PoolFound,
+  readPool,
+  declarePermits,
+  type PermitsRequest,
+  type PermitsRow,
+  setPermits,
+} from './sql/permits.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 import { explainWaits, summarizeWaits } from './why.ts';
 
@@ -399,4 +406,79 @@ function failingCallbackView(row: FailingCallbackRow, datacenter: string): Faili
     droppedAt: isoOf(row.expiredAt + CALLBACK_KEPT_MS),
     datacenter,
   };
+}
+
+/** The numbers of permits that services declare, and that operators set. */
+
+/** What an operator's number is recorded with where no service has declared its leases yet. */
+const TTL_MS = 30_000;
+
+/**
+ * Records the numbers that a service declares with its leases. The same token may change its own; a
+ * number that an operator has set stays in force, whatever is declared.
+ * @throws {LeaseError} `lease.permits_differ` when others are in force, or too many permits are in use for a total to come
+ * or go; `grant.contended`.
+ */
+async function declareAllPermits(
+  store: Store,
+  requests: readonly PermitsRequest[],
+  caller: Caller,
+): Promise<void> {
+  if (requests.length === 0) return;
+  const rows = await unlessLocked(() =>
+    store.general.$transaction((tx) => declarePermits(tx, caller, requests)),
+  );
+  const inForce = new Map(rows.map((row) => [row.namespace, row]));
+  for (const { namespace, permits } of requests) {
+    const row = inForce.get(namespace);
+    if (row?.principal == null || isSame(row, permits)) continue;
+    throw differ(namespace, row, permits);
+  }
+  // There may be more than before, and those who wait may have their turn.
+  store.hints.notify(...requests.map(poolTopic));
+}
+
+/**
+ * Sets the numbers of a namespace, whatever services declare.
+ * @throws {LeaseError} `lease.permits_differ` when too many permits are in use for a total to come or go;
+ * `grant.contended`.
+ */
+export async function setAllPermits(
+  store: Store,
+  request: PermitsRequest,
+  caller: Caller,
+): Promise<PermitsRow> {
+  return unlessLocked(() =>
+    store.general.$transaction((tx) => setPermits(tx, caller, { request, ttlMs: TTL_MS })),
+  );
+}
+
+/** Fenced work may keep a permit locked that a total would move. @throws {LeaseError} `grant.contended`. */
+async function unlessLocked<Result>(change: () => Promise<Result>): Promise<Result> {
+  try {
+    return await change();
+  } catch (error) {
+    if (databaseFailureOf(error) !== 'contention') throw error;
+    throw new LeaseError('grant.contended', undefined, { cause: error });
+  }
+}
+
+function isSame(one: Permits, other: Permits): boolean {
+  return one.perKey === other.perKey && one.total === other.total;
+}
+
+function differ(namespace: string, inForce: PermitsRow, asked: Permits): LeaseError {
+  const { perKey, total, by: declaredBy } = inForce;
+  const declared = { perKey, total };
+  return new LeaseError(
+    'lease.permits_differ',
+    `For the leases ${namespaceText(namespace)}, ${declaredBy} has declared ${permitsText(declared)}, and not ${permitsText(asked)}.`,
+    { details: { namespace, declared, asked, declaredBy } },
+  );
+}
+
+/** `3 permits for each key, 10 together`. */
+function permitsText({ perKey, total }: Permits): string {
+  const each = `${String(perKey)} ${perKey === 1 ? 'permit' : 'permits'} for each key`;
+  return total === null ? each : `${each}, ${String(total)} together`;
 }

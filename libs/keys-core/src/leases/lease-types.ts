@@ -15,8 +15,15 @@ import type {
   WaiterView,
 } from '../kernel/face-types.ts';
 import type { Deadlines } from '../kernel/ladder.ts';
-import type { GrantRef, RefusalReason, ReleaseOutcome, UpdateOutcome } from '../kernel/lease.ts';
-import type { Permits, PoolUse, SlotMode } from '../kernel/pool.ts';
+import {
+  type GrantRef,
+  type RefusalReason,
+  type ReleaseOutcome,
+  type UpdateOutcome,
+  type Permits,
+  type PoolUse,
+  type SlotMode,
+} from '../kernel/lease.ts';
 import type { Face, Named, Resource } from '../kernel/resource.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
 import type { Superseded, WaitInOrder } from './environment-waiting.ts';
@@ -228,8 +235,7 @@ export interface RevocationNotice {
  */
 export interface LeaseService {
   /**
-   * Grants, waits in line, or returns the holder. Deadlines are in the clock that
-   * `localTimeMs` was read from.
+   * Grants, waits in line, or returns the holder. Deadlines are in the clock that `localTimeMs` was read from.
    * @throws {LeaseError} `lease.ttl_out_of_range`, `lease.wait_cancelled`, `grant.hold_off`,
    * `grant.contended`, `request.idempotency_reused`, `environment.frozen` unless the wait outlasts the freeze,
    * `environment.superseded`, `lease.permits_not_declared`.

@@ -16,7 +16,7 @@ import {
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
 import type { GrantedLease, LeaseListInput } from './lease-types.ts';
 import { dropOldDeclarations } from './sql/declarations.ts';
-import { readPermitShares } from './sql/read-pool.ts';
+import { readPermitShares } from './sql/permits.ts';
 
 const NAMESPACE = 'user.update';
 const OTHER = { ...SERVICE, actor: 'other', principal: 'token-x' };

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import { removeOldLeaseRows } from '../grants/sql/retention.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import type { CallbackSql } from '../postgres/open-store.ts';
 import { aCoordinator, aGate, makeNotes, note } from '../testing/coordinator-fixture.ts';

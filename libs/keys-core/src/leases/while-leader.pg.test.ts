@@ -4,7 +4,7 @@ import { expectPrompt, startUrlProxy, waitUntil } from '@leasehold/testing';
 import { revoke } from '../grants/sql/revoke.ts';
 import { pause } from '../postgres/kernel-store.ts';
 import { type Kernel, MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
-import { createWhileLeader } from './while-leader.ts';
+import { createWhileLeader } from './index.ts';
 
 const TTL_MS = 4_000;
 

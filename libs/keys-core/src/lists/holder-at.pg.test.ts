@@ -7,7 +7,7 @@ import type { Grant } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
 import { fillDatabase } from '../testing/explaining.ts';
 import { age, granted, type Kernel, openKernel, releaseOf } from '../testing/kernel-fixture.ts';
-import { holderAtMoment } from './resource-reads.ts';
+import { holderAtMoment } from './index.ts';
 
 const VIEWER: Caller = { principal: 'v', actor: 'v', role: 'viewer', namespaces: null };
 const HOUR_MS = 3_600_000;

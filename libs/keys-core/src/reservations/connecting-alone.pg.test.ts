@@ -5,7 +5,7 @@ import { checkEpoch } from '../postgres/witness/epoch.ts';
 import { connectAt } from '../testing/datacenters-fixture.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { CLIENT, keyNamed, type Keys, openKeys, reportOf } from '../testing/keys-fixture.ts';
-import { createReservationService } from './reservation-service.ts';
+import { createReservationService } from './index.ts';
 import { createPostgresReservationStore } from './reservation-store.ts';
 import type { ReservationService } from './reservation-types.ts';
 

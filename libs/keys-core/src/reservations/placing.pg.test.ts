@@ -3,7 +3,7 @@ import { setDraining } from '../fleet/sql/drones.ts';
 import { connectAt, openDatacenters, type TestDatacenter } from '../testing/datacenters-fixture.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { keyNamed, openKeys } from '../testing/keys-fixture.ts';
-import { createReservationService } from './reservation-service.ts';
+import { createReservationService } from './index.ts';
 import { createPostgresReservationStore } from './reservation-store.ts';
 
 const SPECIAL = { program: 'special', args: [], env: {} };

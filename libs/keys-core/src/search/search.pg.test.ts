@@ -6,7 +6,7 @@ import { createEventRollup } from '../stats/index.ts';
 import { aBackend, aDrone } from '../testing/fleet-fixture.ts';
 import { granted, type Kernel, openKernel } from '../testing/kernel-fixture.ts';
 import { CLIENT, OPERATOR } from '../testing/keys-fixture.ts';
-import { createNameFiller, createSearchService, type SearchService } from './search-service.ts';
+import { createNameFiller, createSearchService, type SearchService } from './index.ts';
 
 const ADMIN: Caller = { ...OPERATOR, role: 'admin' };
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { connect, keyNamed, openKeys, reportOf } from '../testing/keys-fixture.ts';
-import { readFailingKeys } from './sql/resource-counts.ts';
+import { readFailingKeys } from './sql/stats-buckets.ts';
 
 test('keys whose last backend failed are shown, the latest first, until one is ready or an hour is over', async () => {
   const on = await openKeys();

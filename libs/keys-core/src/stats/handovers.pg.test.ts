@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
-import { createKeyService } from '../keys/key-service.ts';
+import { createKeyService } from '../keys/index.ts';
 import { SILENT_OBSERVER, type StoreObserver } from '../postgres/kernel-store.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { openKernel } from '../testing/kernel-fixture.ts';

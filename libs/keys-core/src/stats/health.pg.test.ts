@@ -6,7 +6,7 @@ import {
   readHealth,
   readRecentRenewals,
   recordHealth,
-} from './sql/resource-counts.ts';
+} from './sql/stats-buckets.ts';
 
 interface Bucket {
   readonly agoMs: number;

@@ -13,8 +13,8 @@ import {
 } from '../testing/kernel-fixture.ts';
 import { removeOldRefusals } from './sql/refusals.ts';
 import { readSeries } from './sql/stats-buckets.ts';
-import { createStatsCounter } from './stats-counter.ts';
-import { numbersOf } from './stats-steps.ts';
+import { createStatsCounter } from './index.ts';
+import { numbersOf } from './histogram.ts';
 
 async function openCounted() {
   const stats = createStatsCounter();

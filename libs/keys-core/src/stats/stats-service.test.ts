@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { sharedRead } from './stats-service.ts';
+import { sharedRead } from './index.ts';
 
 /** A read whose answers are numbered, and a clock that the test moves. */
 function numbered(): {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { seriesOf, splitSteps, stepsOf } from './stats-steps.ts';
+import { seriesOf, splitSteps, stepsOf } from './histogram.ts';
 
 describe('steps of a window', () => {
   test.each([

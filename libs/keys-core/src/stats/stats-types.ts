@@ -152,3 +152,14 @@ export interface StatsService {
   /** Judges the present, and records since when it is so. */
   judge(): Promise<void>;
 }
+
+/** What happened in one step of time, over all faces. */
+export interface StatsStep extends Omit<
+  StatsPoint,
+  'at' | `${'wait' | 'handover'}MsP${'50' | '99'}`
+> {
+  /** The step's beginning, as epoch milliseconds of the database. */
+  readonly at: number;
+  readonly waits: readonly number[];
+  readonly handovers: readonly number[];
+}

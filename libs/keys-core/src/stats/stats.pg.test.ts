@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { revoke } from '../grants/sql/revoke.ts';
 import type { Face } from '../kernel/resource.ts';
-import { createReaper } from '../keys/reaper.ts';
+import { createReaper } from '../keys/index.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { insertEvents, openWriter } from '../testing/event-fixture.ts';
 import {

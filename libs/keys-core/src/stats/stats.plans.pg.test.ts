@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createTestDatabase } from '@leasehold/testing';
 import { fillDatabase, type FilledDatabase, heldLeases } from '../testing/explaining.ts';
-import { countResources, readMostWaitedFor } from './sql/resource-counts.ts';
-import { readSeries } from './sql/stats-buckets.ts';
+import { readSeries, countResources, readMostWaitedFor } from './sql/stats-buckets.ts';
 
 const LEASES = 50_000;
 const TICKETS = 2_000;

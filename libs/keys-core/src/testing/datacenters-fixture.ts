@@ -3,7 +3,7 @@ import {
   type ReservationStore,
 } from '../reservations/reservation-store.ts';
 import type { Peer, Peers, ReservationService } from '../reservations/reservation-types.ts';
-import { createReservationService } from '../reservations/reservation-service.ts';
+import { createReservationService } from '../reservations/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';

@@ -1,10 +1,10 @@
 import type { BackendReport, ConnectResult, KeyService, NamedConnect } from '../keys/key-types.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type { ChooseDrone } from '../keys/start-backend.ts';
-import { createKeyService } from '../keys/key-service.ts';
+import { createKeyService } from '../keys/index.ts';
 import type { BackendStatus } from '../kernel/backends.ts';
 import { HEARTBEAT_MS, KEY_LADDERS } from '../kernel/ladder.ts';
-import { chooseDrone, offerOf, readOfferedPrograms } from '../fleet/sql/choose-drone.ts';
+import { chooseDrone, offerOf, readOfferedPrograms } from '../fleet/sql/drones.ts';
 import type { Offered } from '../kernel/drones.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';

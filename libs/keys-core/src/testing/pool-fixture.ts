@@ -1,5 +1,5 @@
 import { LeaseError } from '../kernel/errors.ts';
-import { setAllPermits } from '../leases/permits.ts';
+import { setAllPermits } from '../leases/lease-operations.ts';
 import type { Kernel } from './kernel-fixture.ts';
 
 /** Declares how many may hold leases of the namespace of `aRequest`, whatever was declared before. */

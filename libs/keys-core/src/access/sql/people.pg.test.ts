@@ -12,7 +12,7 @@ import {
   readSessionEpoch,
   removeOldPeopleRows,
 } from './sessions.ts';
-import { createSessionAuthority, PEOPLE_TOPIC } from '../people-service.ts';
+import { createSessionAuthority, PEOPLE_TOPIC } from '../index.ts';
 import { countSignInTry } from './sign-in-failures.ts';
 
 /** Somebody with a session, as if they had signed in. */

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { aBackend, aDrone } from '../../testing/fleet-fixture.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { chooseDrone, type DroneChoiceInput } from './choose-drone.ts';
 import { openSession } from './drone-sessions.ts';
-import { setDraining, setLost } from './drones.ts';
+import { setDraining, setLost, chooseDrone, type DroneChoiceInput } from './drones.ts';
 
 const HEARTBEAT_MS = 1_000;
 

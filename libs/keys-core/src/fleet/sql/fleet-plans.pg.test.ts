@@ -2,8 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { fillDatabase } from '../../testing/explaining.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
 import { getBackend, listBackends, readBackendStates } from './backends.ts';
-import { chooseDrone } from './choose-drone.ts';
-import { heldLeaseIds } from './drones.ts';
+import { heldLeaseIds, chooseDrone } from './drones.ts';
 import { acknowledgeAction, readOutboxes } from './outbox.ts';
 
 const DRONES = 200;

@@ -1,9 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { aBackend, aDrone, anAction } from '../../testing/fleet-fixture.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { chooseDrone, readOfferedPrograms } from './choose-drone.ts';
 import { openSession, recordGoodbye, recordHeartbeat } from './drone-sessions.ts';
-import { countDrones, getDrone, readDroneGroups, removeDrone, setLost } from './drones.ts';
+import {
+  countDrones,
+  getDrone,
+  readDroneGroups,
+  removeDrone,
+  setLost,
+  chooseDrone,
+  readOfferedPrograms,
+} from './drones.ts';
 
 const HEARTBEAT_MS = 1_000;
 const LONG_AGO_MS = 60_000;

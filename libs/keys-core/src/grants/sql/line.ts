@@ -3,7 +3,7 @@
  * ticket that is not prolonged lapses and is passed over. A ticket's id is the lease id of the grant
  * that it will become, so that a replay of its request finds either.
  */
-import type { SlotMode } from '../../kernel/pool.ts';
+import type { SlotMode } from '../../kernel/lease.ts';
 import type { Resource } from '../../kernel/resource.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import { createCoalescer } from '../coalesce.ts';

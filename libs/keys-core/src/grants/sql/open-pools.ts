@@ -1,5 +1,5 @@
 /** The own rows of pools: made where nobody holds the scope. What they are for is in `pools.ts`. */
-import { type PoolKind, poolKindOf } from '../../kernel/pool.ts';
+import { type PoolKind, poolKindOf } from '../../kernel/lease.ts';
 import type { Named } from '../../kernel/resource.ts';
 import { type GrantGuard, isTakable, NEVER } from '../../postgres/clock/expiry.ts';
 import {

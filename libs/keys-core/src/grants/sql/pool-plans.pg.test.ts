@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { fillDatabase, heldLeases } from '../../testing/explaining.ts';
 import { A_GUARD, aRequest, openKernel } from '../../testing/kernel-fixture.ts';
-import { downgrade } from './downgrade.ts';
+import { downgrade } from './renew.ts';
 import {
   countPlaces,
   joinEnvironmentLine,
@@ -11,9 +11,8 @@ import {
   readSupersededGrant,
   supersedeWaiting,
 } from './environment-line.ts';
-import { grantAll } from './grant-all.ts';
+import { grantAll, joinLines, leaveLines } from './grant-all.ts';
 import { joinLine } from './line.ts';
-import { joinLines, leaveLines } from './line-all.ts';
 import { openPools } from './open-pools.ts';
 import { grantSlots, readPools } from './pools.ts';
 import { firstLeaseId, leaseIdsFrom } from './requests.ts';

@@ -10,9 +10,14 @@
  * limit together, the slots are those of the namespace, whose own row then decides, and each key's own row
  * only keeps the key from being granted in the ordinary way.
  */
-import type { GrantRequest, LeaseRow, QueueHead } from '../../kernel/lease.ts';
+import {
+  type GrantRequest,
+  type LeaseRow,
+  type QueueHead,
+  type PoolHolder,
+  type SlotMode,
+} from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import type { PoolHolder, SlotMode } from '../../kernel/pool.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { type GrantGuard, IS_ENDED_BY_WORD, isTakable } from '../../postgres/clock/expiry.ts';
 import {

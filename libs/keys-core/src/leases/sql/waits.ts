@@ -3,7 +3,7 @@
  * first, and says from when on it has read all that there is. Instants are epoch milliseconds of the database.
  */
 import { type Face, RESERVED_NAMESPACE, type Resource } from '../../kernel/resource.ts';
-import type { SlotMode } from '../../kernel/pool.ts';
+import type { SlotMode } from '../../kernel/lease.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 

@@ -23,7 +23,7 @@ import { serviceLadder } from '../../kernel/ladder.ts';
 import type { GrantRequest } from '../../kernel/lease.ts';
 import { type Resource, resourceKey } from '../../kernel/resource.ts';
 import { createJoinForEnvironment } from '../../leases/environment-waiting.ts';
-import type { FreezeService } from '../../leases/freeze-service.ts';
+import type { FreezeService } from '../../leases/index.ts';
 import type { CrashPoints } from '../crash-points.ts';
 import { aRequest, type Kernel } from '../kernel-fixture.ts';
 import { declarePermits } from '../pool-fixture.ts';
