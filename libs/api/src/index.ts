@@ -12,10 +12,12 @@ export type { LimitUse } from '@leasehold/keys-core/access';
 export { assertRole, assertUnlimited, callerOf, type Access } from './access.ts';
 export {
   appRouter,
-  assertMayCallOneOf,
-  PROCEDURES,
   type AppRouter,
+  assertMayCallOneOf,
+  callDirectly,
   type DeclaredProcedure,
+  isDirectCall,
+  PROCEDURES,
 } from './app-router.ts';
 export { bounded, createTurns } from './bounded-input.ts';
 export {
@@ -28,8 +30,7 @@ export {
   type MessageBound,
   roleBound,
 } from './call-kinds.ts';
-export { callDirectly, isDirectCall } from './direct-calls.ts';
-export { noteRefused } from './refused-calls.ts';
+export { noteRefused } from './trpc.ts';
 export type {
   ApiContext,
   ApiServices,

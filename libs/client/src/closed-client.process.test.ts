@@ -8,7 +8,7 @@ import {
   type Stage,
 } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createLeasehold, type Leasehold } from './leasehold.ts';
+import { createLeasehold, type Leasehold } from './index.ts';
 
 const CLIENT = path.join(import.meta.dirname, 'index.ts');
 const FROM_SOURCES = ['--conditions=@leasehold/source', '--import', 'tsx'];

@@ -11,7 +11,7 @@ import {
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createTestLeasehold } from './double/index.ts';
 import { createKeys } from './keys.ts';
-import { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
+import { createLeasehold, type Leasehold, type LeaseholdOptions } from './index.ts';
 import { createReservations } from './reservations.ts';
 import { setUpLeases } from './testing/lease-setup.ts';
 import { failureOf } from './testing/outcomes.ts';

@@ -1,6 +1,6 @@
 import { openTestStage, type Stage, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createLeasehold, type Leasehold, type LeaseholdOptions } from './leasehold.ts';
+import { createLeasehold, type Leasehold, type LeaseholdOptions } from './index.ts';
 import type { ObservedScope } from './observing.ts';
 
 let stage: Stage;

@@ -1,7 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createTestLeasehold } from './double/index.ts';
-import { settled } from './double/test-leasehold.ts';
-import { createLeasehold } from './leasehold.ts';
+import { createTestLeasehold, settled } from './double/index.ts';
+import { createLeasehold } from './index.ts';
 import { observe, type ObservedSource, type ObservedState } from './observing.ts';
 
 const LEADER = { namespace: ['jobs'], key: 'leader' };

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { openTestStage, waitUntil, type FaultProxy, type Stage } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createLeasehold, type Leasehold } from './leasehold.ts';
+import { createLeasehold, type Leasehold } from './index.ts';
 
 let stage: Stage;
 let proxy: FaultProxy;

@@ -9,7 +9,7 @@ import {
   type TestProcess,
 } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { createLeasehold, type Leasehold } from './leasehold.ts';
+import { createLeasehold, type Leasehold } from './index.ts';
 import { failureOf } from './testing/outcomes.ts';
 
 const CLIENT = path.join(import.meta.dirname, 'index.ts');

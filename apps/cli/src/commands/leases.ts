@@ -30,18 +30,18 @@ import {
   isHeld,
   leaseColumns,
   leaseDetails,
-  poolDetails,
+  type MomentOptions,
   momentText,
+  poolDetails,
   queueText,
   WAITER_COLUMNS,
   waitsColumns,
+  waitsText,
+  whyText,
   withMoment,
-  type MomentOptions,
 } from '../output/grant-text.ts';
 import { printable, type Column } from '../output/text.ts';
-import { waitsText, whyText } from '../output/why-text.ts';
-import { addFreezes, readFreezes, frozenText } from './freezes.ts';
-import { addPermits } from './permits.ts';
+import { addFreezes, addPermits, frozenText, readFreezes } from './lease-rules.ts';
 import { addEnvironmentRun, addGuard, addRun } from '../run/run.ts';
 import { addSteps } from '../run/steps.ts';
 import { parseScope, scopeText, withScope, type Scope, type ScopeOptions } from '../scope.ts';

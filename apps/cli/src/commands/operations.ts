@@ -10,7 +10,7 @@ import type {
   FoundAnswer,
   FoundView,
 } from '../controller-api.ts';
-import type { Finding } from '../doctor/finding.ts';
+import type { Finding } from '../doctor/controller-check.ts';
 import { EXIT_CODES, refusal, usageFailure } from '../failures.ts';
 import {
   type ActOptions,

@@ -1,5 +1,5 @@
 import type { ClockJumpView } from '@leasehold/api/contract';
-import { createControllerClient, leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
+import { type ControllerApi, createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { isFullyIsolated, sayFailure } from '@leasehold/keys-core';
 import { failuresText, NotAController } from '@leasehold/service-kit/controllers';
 import type { Access } from '../contexts.ts';
@@ -8,7 +8,6 @@ import { failureOf } from '../failures.ts';
 import { holdOffText } from '../output/grant-text.ts';
 import { agoText, durationText, printable } from '../output/text.ts';
 import { type Scope, scopeText } from '../scope.ts';
-import { skipped, unreached, unsure, well, wrong, type Finding } from './finding.ts';
 
 const READY_TIMEOUT_MS = 5_000;
 const DRONES_MAX = 500;
@@ -367,4 +366,36 @@ function clockJumpText({ at, jumpMs, remainingMs, unsureUntil }: ClockJumpView):
   return remainingMs === 0
     ? step
     : `${step}; what was granted before is not taken over when it expires, until ${unsureUntil} at the latest`;
+}
+
+/** What the doctor says about one thing. `unsure` is worth reading, but needs no correction. */
+export interface Finding {
+  readonly subject: string;
+  readonly state: 'well' | 'unsure' | 'wrong' | 'skipped';
+  readonly text: string;
+  /** What to do; always present when something is wrong. */
+  readonly advice?: string | undefined;
+  /** Of a controller: none answers there. */
+  readonly isUnreachable?: true;
+}
+
+export function well(subject: string, text: string): Finding {
+  return { subject, state: 'well', text };
+}
+
+export function unsure(subject: string, text: string, advice: string): Finding {
+  return { subject, state: 'unsure', text, advice };
+}
+
+export function wrong(subject: string, text: string, advice: string): Finding {
+  return { subject, state: 'wrong', text, advice };
+}
+
+/** Wrong, because no controller answers. */
+export function unreached(subject: string, text: string, advice: string): Finding {
+  return { ...wrong(subject, text, advice), isUnreachable: true };
+}
+
+export function skipped(subject: string, text: string): Finding {
+  return { subject, state: 'skipped', text };
 }

@@ -20,8 +20,15 @@ import { controllerAccess, findTarget, type Target } from '../contexts.ts';
 import { withStore } from '../database.ts';
 import { EXIT_CODES, failureOf } from '../failures.ts';
 import { readRunFile, runFilePath, runningUpOf } from '../home.ts';
-import { examineController } from './controller-check.ts';
-import { type Finding, skipped, unreached, unsure, well, wrong } from './finding.ts';
+import {
+  examineController,
+  type Finding,
+  skipped,
+  unreached,
+  unsure,
+  well,
+  wrong,
+} from './controller-check.ts';
 
 const ANSWER_TIMEOUT_MS = 5_000;
 const ANSWER_BYTES_MAX = 65_536;

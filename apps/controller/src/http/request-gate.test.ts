@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, IncomingMessage, ServerResponse } from 'node:http';
 import { connect, Socket, type AddressInfo } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createRequestGate, type RequestGateDeps } from './request-gate.ts';
+import { createRequestGate, type RequestGateDeps } from './http-server.ts';
 
 const OPEN: RequestGateDeps = {
   nowMs: () => 0,

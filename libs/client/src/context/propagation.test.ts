@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createTRPCClient, httpLink } from '@trpc/client';
 import type { AnyRouter } from '@trpc/server';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { ManualClock } from '../double/test-leasehold.ts';
+import { ManualClock } from '../double/index.ts';
 import { LeaseLost } from '../lease/lease.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import {

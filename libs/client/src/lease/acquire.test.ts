@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { settled } from '../double/test-leasehold.ts';
+import { settled } from '../double/index.ts';
 import { declaredAtOnce, setUpLeases } from '../testing/lease-setup.ts';
 import { OutcomeUnknownError, UnreachableError } from '../transport/errors.ts';
 import { createLeaseDefinition } from './lease-definition.ts';

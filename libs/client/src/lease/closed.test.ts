@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createTestLeasehold } from '../double/index.ts';
-import { settled } from '../double/test-leasehold.ts';
+import { createTestLeasehold, settled } from '../double/index.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { failureOf } from '../testing/outcomes.ts';
 

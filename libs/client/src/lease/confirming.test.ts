@@ -1,6 +1,6 @@
 /** H-orphan-grant: a waiter confirms its grant before its caller gets it. */
 import { describe, expect, test } from 'vitest';
-import { settled, type ManualClock } from '../double/test-leasehold.ts';
+import { settled, type ManualClock } from '../double/index.ts';
 import { Ending } from '../signals.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { EnvironmentSupersededError } from '../transport/errors.ts';

@@ -1,7 +1,6 @@
 /** How work under a lease ends: what its caller gets, and what becomes of the lease. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createTestLeasehold } from '../double/index.ts';
-import { settled } from '../double/test-leasehold.ts';
+import { createTestLeasehold, settled } from '../double/index.ts';
 import { EnvironmentVetoedError, withEnvironmentLease } from '../environments.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { failureOf } from '../testing/outcomes.ts';

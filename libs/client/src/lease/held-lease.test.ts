@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { settled } from '../double/test-leasehold.ts';
+import { settled } from '../double/index.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 import { LeaseLost, LeaseRevoked, LeaseRevoking } from './lease.ts';
 

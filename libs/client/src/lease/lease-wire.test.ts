@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { ManualClock } from '../double/test-leasehold.ts';
+import { ManualClock } from '../double/index.ts';
 import { Ending } from '../signals.ts';
 import { createControllerClient } from '../transport/controller-client.ts';
 import { Reachability } from '../transport/links.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Leasehold } from '../leasehold.ts';
+import type { Leasehold } from '../index.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
 
 /** Never called: the compiler reads it. */

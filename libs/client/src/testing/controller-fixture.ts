@@ -1,6 +1,6 @@
 import { openTestStage, type FaultProxy, type Stage } from '@leasehold/testing';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-import { createLeasehold, type Leasehold, type LeaseholdOptions } from '../leasehold.ts';
+import { createLeasehold, type Leasehold, type LeaseholdOptions } from '../index.ts';
 
 /** A controller process for all tests of a file, and the clients that call it. */
 export interface ClientFixture {

@@ -1,4 +1,4 @@
-import { ManualClock } from '../double/test-leasehold.ts';
+import { ManualClock } from '../double/index.ts';
 import { LeaseTaker } from '../lease/acquire.ts';
 import { Background } from '../lease/calls.ts';
 import { Holdings } from '../lease/holdings.ts';

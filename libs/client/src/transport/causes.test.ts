@@ -13,7 +13,7 @@ import { inspect } from 'node:util';
 import { wasNeverSent } from '@leasehold/service-kit/controllers';
 import { freePort } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { createLeasehold } from '../leasehold.ts';
+import { createLeasehold } from '../index.ts';
 import { failureOf } from '../testing/outcomes.ts';
 import { createControllerClient } from './controller-client.ts';
 import { callErrorOf } from './errors.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { openTestStage, waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
-import { createLeasehold, type Leasehold } from '../leasehold.ts';
+import { createLeasehold, type Leasehold } from '../index.ts';
 import type { Lease } from '../lease/lease.ts';
 
 const TTL_MS = 5_000;

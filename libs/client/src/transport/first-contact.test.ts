@@ -6,7 +6,7 @@ import { inspect } from 'node:util';
 import { freePort } from '@leasehold/testing';
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
-import { createLeasehold, type Leasehold, type LeaseholdOptions } from '../leasehold.ts';
+import { createLeasehold, type Leasehold, type LeaseholdOptions } from '../index.ts';
 import { failureOf } from '../testing/outcomes.ts';
 
 const TOKEN = `lh_${'x'.repeat(43)}`;

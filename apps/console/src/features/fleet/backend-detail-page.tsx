@@ -20,8 +20,7 @@ import {
   endSentence,
   failureLabel,
 } from '~/resources/backend-looks.ts';
-import { gatewayFacts, idleFacts } from '~/resources/backend-facts.tsx';
-import { OpenInBrowser } from '~/resources/open-in-browser.tsx';
+import { gatewayFacts, idleFacts, OpenInBrowser } from '~/resources/backend-facts.tsx';
 import { withoutTabs } from '~/resources/log/log-lines.ts';
 import { DetailPage } from '~/ui/detail-page.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';

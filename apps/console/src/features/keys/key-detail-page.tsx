@@ -14,8 +14,7 @@ import {
   endSentence,
   failureLabel,
 } from '~/resources/backend-looks.ts';
-import { gatewayFacts, idleFacts } from '~/resources/backend-facts.tsx';
-import { OpenInBrowser } from '~/resources/open-in-browser.tsx';
+import { gatewayFacts, idleFacts, OpenInBrowser } from '~/resources/backend-facts.tsx';
 import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { calendarOf } from './freezes-panel.tsx';
-import type { Freeze } from './freezes.tsx';
+import { calendarOf, type Freeze } from './freezes-panel.tsx';
 
 const NOW_MS = Date.parse('2026-10-23T12:00:00Z');
 

@@ -2,7 +2,7 @@ import { serviceLadder } from '@leasehold/keys-core';
 import { describe, expect, it } from 'vitest';
 import { heldKeyForTest } from '~/resources/grant-for-test.ts';
 import type { GrantView } from '~/resources/grant-view.ts';
-import { drawLadder, fromNow, lanesOf } from './ladder.ts';
+import { drawLadder, fromNow, lanesOf } from './deadline-ladder.tsx';
 
 const RENEWED_MS = Date.parse('2026-11-21T14:00:00.000Z');
 
