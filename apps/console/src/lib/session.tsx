@@ -2,7 +2,7 @@ import type { SessionView } from '@leasehold/api/contract';
 import { type Role, roleAllows } from '@leasehold/keys-core';
 import { createContext, type ReactNode, useContext, useState } from 'react';
 import { setCsrfToken } from '~/lib/api/api.ts';
-import { databaseClock } from '~/lib/live/use-database-now.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { setHere } from './routes.ts';
 import { createSignal } from './signal.ts';
 

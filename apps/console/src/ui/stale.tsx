@@ -2,13 +2,9 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
 import type { ApiError } from '~/lib/api/api.ts';
 import { absolute, ago, duration } from '~/lib/format.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { pause } from '~/lib/live/live-state.ts';
-import {
-  bringClockTo,
-  StaleContext,
-  useStaleSince,
-  databaseClock,
-} from '~/lib/live/use-database-now.ts';
+import { bringClockTo, StaleContext, useStaleSince } from '~/lib/live/use-database-now.ts';
 import { signedOut } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
 import { Foot, Notice } from './states.tsx';

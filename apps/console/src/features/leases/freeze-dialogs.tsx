@@ -2,7 +2,7 @@ import { Checkbox, SegmentedControl, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { freezePlaceText, parseResourceText, printableText } from '@leasehold/keys-core';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
-import { databaseClock } from '~/lib/live/use-database-now.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';

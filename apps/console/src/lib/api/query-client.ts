@@ -1,5 +1,5 @@
 import { QueryClient, type QueryFunctionContext } from '@tanstack/react-query';
-import { databaseClock } from '~/lib/live/use-database-now.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { type ApiClient, ApiError, isSignedOut, toApiError } from './api.ts';
 
 const RETRIES_MAX = 2;

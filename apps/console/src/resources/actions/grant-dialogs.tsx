@@ -4,7 +4,8 @@ import { useState } from 'react';
 import { resourceText } from '@leasehold/keys-core';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
 import { duration, fullName } from '~/lib/format.ts';
-import { useDatabaseNow, databaseClock } from '~/lib/live/use-database-now.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
+import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
 import {

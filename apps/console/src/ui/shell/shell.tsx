@@ -20,8 +20,9 @@ import {
 import { usePathname } from 'next/navigation';
 import { type ReactNode, useEffect } from 'react';
 import { duration } from '~/lib/format.ts';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { missed, pause, stream } from '~/lib/live/live-state.ts';
-import { useAtDatabaseNow, databaseClock } from '~/lib/live/use-database-now.ts';
+import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useSignal } from '~/lib/signal.ts';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { LazyMenu } from '~/ui/menus.tsx';
