@@ -203,7 +203,7 @@ function withAuditFilters(command: Command): Command {
     .option('--text <text>', 'with this in the resource, the reason or the actor, in any case')
     .option('--actor <name>', 'by this actor')
     .option('--action <action>', 'of this kind, such as drones.drain')
-    .option('--resource <resource>', 'to this: drone:d1, a lease id, or the name of a key')
+    .option('--resource <resource>', 'to this: drone:d1, a lease id, or a name: room-1, shop/prod')
     .option('--sign-ins', 'only signing in and out')
     .option('--no-sign-ins', 'without signing in and out');
 }

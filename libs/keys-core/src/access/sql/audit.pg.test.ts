@@ -48,6 +48,23 @@ describe('the text of a search of the audit', () => {
   );
 });
 
+test.each([
+  ['freeze:1', ['one']],
+  ['2', ['all']],
+  ['prod', ['of a lease', 'one']],
+  ['shop/prod', ['one']],
+  ['shop', ['all']],
+  ['sho', []],
+])('%j finds what an act concerned, by its id and by its name', async (resource, found) => {
+  const kernel = await audited(
+    { reason: 'one', resource: 'freeze:1', detail: { namespace: 'shop', name: 'prod' } },
+    { reason: 'all', resource: 'freeze:2', detail: { namespace: 'shop', name: null } },
+    { reason: 'of a lease', resource: 'lease:3', detail: { namespace: 'team', name: 'prod' } },
+  );
+
+  expect(await reasons(kernel, { resource })).toEqual(found);
+});
+
 test('signing in is listed alone, or left out', async () => {
   const kernel = await audited(
     { reason: 'act' },

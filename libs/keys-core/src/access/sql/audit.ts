@@ -51,7 +51,10 @@ export interface AuditView {
 export interface AuditFilter {
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
-  /** As in an entry, such as `drone:d1`; its id alone; or the name of the resource of a grant. */
+  /**
+   * As in an entry, such as `drone:d1`; its id alone; or the name of what it concerned, alone or in its namespace as it
+   * is printed: `prod`, `shop/prod`; a namespace finds what concerned all of it.
+   */
   readonly resource?: string | undefined;
   /** Part of the actor, the reason or the resource, as people read it; in any case. */
   readonly text?: string | undefined;
@@ -177,6 +180,8 @@ function conditionOf(input: AuditFilter): Fragment {
     conditions.push(fragment`(
       v.resource = ${resource} or split_part(v.resource, ':', 2) = ${resource}
       or v.detail ->> 'name' = ${resource}
+      or search_text(v.detail ->> 'namespace', v.detail ->> 'name') = search_folded(${resource})
+      or (v.detail ->> 'name' is null and v.detail ->> 'namespace' = ${resource})
     )`);
   }
   if (text !== undefined) conditions.push(contains(SEARCHED, text));
