@@ -584,7 +584,7 @@ const IDEMPOTENCY = [
   {
     name: 'other-request-of-one-key-answered',
     breaks: 'an idempotency key of another request is refused',
-    file: `${CORE}/kernel/recorded-request.ts`,
+    file: `${CORE}/kernel/requests.ts`,
     find: 'return record.fingerprint === request.fingerprint;',
     replace: 'return true;',
   },

@@ -58,7 +58,7 @@ test('a connect passes through at most nine stations from its procedure to the b
     'keys/connect.ts',
     'keys/connect-answers.ts',
     'keys/connect.ts',
-    'kernel/requests-in-progress.ts',
+    'kernel/requests.ts',
     'keys/start-backend.ts',
     'keys/sql/spawn.ts',
   ]);

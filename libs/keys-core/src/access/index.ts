@@ -1,7 +1,7 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import type { Actor, AuditAction, OrderedRole } from '../kernel/access.ts';
 import type { Count, Page, Searched, SearchedPage } from '../kernel/face-types.ts';
-import { keepNewest } from '../kernel/requests-in-progress.ts';
+import { keepNewest } from '../kernel/requests.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
   endHoldOff,

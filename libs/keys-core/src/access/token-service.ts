@@ -4,7 +4,7 @@ import type { Coalescer } from '../kernel/coalesce.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Count, Page, Searched, SearchedPage } from '../kernel/face-types.ts';
 import type { FairUseLimit, FairUseOverrides } from '../kernel/fair-use.ts';
-import { keepNewest } from '../kernel/requests-in-progress.ts';
+import { keepNewest } from '../kernel/requests.ts';
 import type { Store } from '../postgres/open-store.ts';
 import {
   countTokens,

@@ -1,4 +1,4 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import { type AuditEntry, writeAudit } from '../access/index.ts';
 import { type Actor, type AuditAction, SYSTEM_ACTOR } from '../kernel/access.ts';
 import type { DroneMessage, LogPage, LogRequest } from '../kernel/drones.ts';

@@ -1,4 +1,4 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../grants/index.ts';
 import { LeaseError } from '../kernel/errors.ts';

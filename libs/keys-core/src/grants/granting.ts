@@ -8,7 +8,7 @@ import {
   type LeaseRow,
   type PoolKind,
 } from '../kernel/lease.ts';
-import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { RequestsInProgress } from '../kernel/requests.ts';
 import { resourceKey } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';

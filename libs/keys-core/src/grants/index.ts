@@ -1,7 +1,7 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import { hash } from 'node:crypto';
 import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
-import { type IdempotentRequest, resourceText } from '../kernel/recorded-request.ts';
+import { type IdempotentRequest, resourceText } from '../kernel/requests.ts';
 import { type Face, leaseTopic, poolTopic, type Resource } from '../kernel/resource.ts';
 import { type KernelStore, pause } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';

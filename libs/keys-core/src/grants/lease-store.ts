@@ -4,7 +4,7 @@
  */
 import { LeaseError } from '../kernel/errors.ts';
 import type { GrantOutcome, GrantRequest, ReleaseOutcome, RenewOutcome } from '../kernel/lease.ts';
-import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { RequestsInProgress } from '../kernel/requests.ts';
 import { type Face, type Resource, resourceKey } from '../kernel/resource.ts';
 import type { KernelStore, StatementKind } from '../postgres/kernel-store.ts';
 import { createCoalescer } from './coalesce.ts';

@@ -13,7 +13,7 @@ import {
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { hasFailed, sayEnd, sayLived, signalOf } from '../kernel/backends.ts';
-import type { RecordedRequest } from '../kernel/recorded-request.ts';
+import type { RecordedRequest } from '../kernel/requests.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';

@@ -16,7 +16,7 @@
 import { createTickets, type Tickets } from '../grants/index.ts';
 import { assertNever, invariant, LeaseError } from '../kernel/errors.ts';
 import type { BackendStatus } from '../kernel/backends.ts';
-import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { RequestsInProgress } from '../kernel/requests.ts';
 import { datacenterOf } from '../kernel/reservation.ts';
 import { keyTopic } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';

@@ -1,4 +1,4 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import {
   changeRenewable,
   type LeaseStore,

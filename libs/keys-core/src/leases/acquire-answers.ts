@@ -3,7 +3,7 @@ import { type CancelRequest, type KeyedRequest, refusalIn } from '../grants/inde
 import { invariant, LeaseError } from '../kernel/errors.ts';
 import { deadlinesFrom, type Ladder } from '../kernel/ladder.ts';
 import { type Grant, type GrantRequest, type PoolUse } from '../kernel/lease.ts';
-import type { RecordedRequest } from '../kernel/recorded-request.ts';
+import type { RecordedRequest } from '../kernel/requests.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import type { Face, Named } from '../kernel/resource.ts';
 import { isoOf } from '../postgres/sql.ts';

@@ -1,4 +1,4 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import type { Logger } from '@leasehold/service-kit';
 import { assertRecurrence, createLeaseStore, revoke, windowsFrom } from '../grants/index.ts';
 import { ORDERED_ROLES, SYSTEM_ACTOR } from '../kernel/access.ts';

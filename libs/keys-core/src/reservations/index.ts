@@ -1,4 +1,4 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import type { Logger } from '@leasehold/service-kit';
 import { SYSTEM_ACTOR } from '../kernel/access.ts';
 import type { Offered } from '../kernel/drones.ts';

@@ -5,7 +5,7 @@
 import type { Clock } from '../kernel/clock.ts';
 import { type Offer, type Offered, offeredNames, type WantedProgram } from '../kernel/drones.ts';
 import { LeaseError } from '../kernel/errors.ts';
-import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { RequestsInProgress } from '../kernel/requests.ts';
 import { type ReservationKey, reservationKeyText } from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { Homes } from './homes.ts';

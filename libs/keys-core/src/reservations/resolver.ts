@@ -10,7 +10,7 @@
 import { LRUCache } from 'lru-cache';
 import { LeaseError } from '../kernel/errors.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { RequestsInProgress } from '../kernel/requests-in-progress.ts';
+import { RequestsInProgress } from '../kernel/requests.ts';
 import {
   datacenterOf,
   type ReservationKey,

@@ -1,4 +1,4 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import { type Role, roleAllows } from '../kernel/access.ts';
 import type { Clock } from '../kernel/clock.ts';
 import { type Caller, compareFound, FOUND_KINDS, type FoundKind } from '../kernel/face-types.ts';

@@ -1,10 +1,10 @@
-/** What apps and other slices may use. */
+/** The service of this slice, and what apps and other slices may use of it. */
 import { holdOffView } from '../access/index.ts';
 import type { EventStream } from '../events/index.ts';
 import { readDroneGroups } from '../fleet/index.ts';
 import type { Clock } from '../kernel/clock.ts';
 import type { RefusedRenewal } from '../kernel/lease.ts';
-import { keepNewest } from '../kernel/requests-in-progress.ts';
+import { keepNewest } from '../kernel/requests.ts';
 import { type Face, FACES } from '../kernel/resource.ts';
 import { countCrashLoops } from '../keys/index.ts';
 import { countFailingCallbacks, failingCallbacksSince } from '../leases/index.ts';

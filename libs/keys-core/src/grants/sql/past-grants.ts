@@ -1,6 +1,6 @@
 /** Grants as they were given, whatever has become of them. */
 import { type Ladder, UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
-import { assertSameRequest, type RecordedRequest } from '../../kernel/recorded-request.ts';
+import { assertSameRequest, type RecordedRequest } from '../../kernel/requests.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
 import { type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
 import { createCoalescer } from '../coalesce.ts';

@@ -6,7 +6,7 @@ import {
   type IdempotentRequest,
   isOfFace,
   type RecordedRequest,
-} from '../../kernel/recorded-request.ts';
+} from '../../kernel/requests.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { rangesFrom, ROWS_PER_STATEMENT_MAX } from '../../postgres/retention-pass.ts';
@@ -333,7 +333,7 @@ async function barRequests(
   return new Set(rows.filter(({ wasOpen }) => wasOpen).map(({ leaseId }) => leaseId));
 }
 
-/** The records of idempotency keys, on every face: see `kernel/recorded-request.ts`. */
+/** The records of idempotency keys, on every face: see `kernel/requests.ts`. */
 
 /** The sender and the key, by which a record is found. */
 export interface RequestKey {

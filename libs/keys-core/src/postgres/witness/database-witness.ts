@@ -14,7 +14,7 @@ import type { Clock, IdSource } from '../../kernel/clock.ts';
 import { invariant } from '../../kernel/errors.ts';
 import { compareFencingTokens } from '../../kernel/lease.ts';
 import type { HoldOffCause } from '../../kernel/limits.ts';
-import { RequestsInProgress } from '../../kernel/requests-in-progress.ts';
+import { RequestsInProgress } from '../../kernel/requests.ts';
 import type { ClockBelief, ClockWatch } from '../clock/clock-watch.ts';
 import { isBehind, LOG_PLACE, SERVER_RUN } from '../clock/expiry.ts';
 import { removeOld, type RetentionPass } from '../retention-pass.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { RequestsInProgress } from './requests-in-progress.ts';
+import { RequestsInProgress } from './requests.ts';
 
 function aRequest(): {
   readonly run: () => Promise<string>;
