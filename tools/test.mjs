@@ -19,7 +19,12 @@ import { generate, install, runInstalled, runNx, run, root } from './workspace.m
 const SUITES = ['--all', '--long'];
 const SLOWEST_COUNT = 10;
 /** Projects whose build only tests of `test:all` use. */
-const BUILT_FOR_ALL = ['@leasehold/client', '@leasehold/core', '@leasehold/example-next-cron'];
+const BUILT_FOR_ALL = [
+  '@leasehold/client',
+  '@leasehold/core',
+  '@leasehold/docs',
+  '@leasehold/example-next-cron',
+];
 
 const args = process.argv.slice(2);
 const wanted = args.filter((arg) => !SUITES.includes(arg));
