@@ -12,7 +12,7 @@ import { PageHeader } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { FreezeButton, FrozenMark } from './freezes-panel.tsx';
+import { FreezeButton, FrozenMark } from './freezes.tsx';
 import {
   CommentCell,
   endedAt,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { calendarOf, type Freeze } from './freezes-panel.tsx';
+import { calendarOf } from './freezes-panel.tsx';
+import type { Freeze } from './freezes.tsx';
 
 const NOW_MS = Date.parse('2026-10-23T12:00:00Z');
 

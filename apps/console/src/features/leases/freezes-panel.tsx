@@ -1,21 +1,19 @@
-import { freezeNowOf, freezePlaceText, type Named, printableText } from '@leasehold/keys-core';
-import { windowsFrom } from '@leasehold/keys-core/freeze-windows';
 import { SegmentedControl } from '@mantine/core';
 import { IconCalendarClock, IconSnowflake } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
-import type { Outputs } from '~/lib/api/api.ts';
-import { absolute, count, dayTime } from '~/lib/format.ts';
+import { freezePlaceText, printableText } from '@leasehold/keys-core';
+import { windowsFrom } from '@leasehold/keys-core/freeze-windows';
+import { absolute, count } from '~/lib/format.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useLiveQuery } from '~/lib/live/use-live-query.ts';
-import { at } from '~/lib/routes.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
-import pageClasses from '~/ui/page.module.css';
 import { Panel, PlainTable } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { type Look, LookBadge, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
+import { type Environment, type Freeze, minuteOf, useFreezes } from './freezes.tsx';
 import classes from './freezes.module.css';
+import pageClasses from '~/ui/page.module.css';
 
 const VIEWS = ['List', 'Calendar'];
 
@@ -275,64 +273,3 @@ function WhatIsFrozen({ freeze }: { readonly freeze: Freeze }) {
     </td>
   );
 }
-
-export type Freeze = Outputs['environments']['freezes']['items'][number];
-
-const LIMIT = 500;
-/** No event tells of a freeze. */
-const EVERY = { everyMs: 10_000 } as const;
-
-type Environment = Named & { readonly datacenter: string };
-
-/** Freezes that are neither over nor removed, what is next first; of one environment, those that are about it. */
-function useFreezes(of?: Environment): readonly Freeze[] {
-  const about = of === undefined ? {} : { environment: segmentsOf(of), ...at(of.datacenter) };
-  const { data } = useLiveQuery('environments', 'freezes', { limit: LIMIT, ...about }, EVERY);
-  return useMemo(
-    () => [...(data?.items ?? [])].sort((a, b) => (beginOf(a) < beginOf(b) ? -1 : 1)),
-    [data],
-  );
-}
-
-function segmentsOf({ namespace, name }: Named): string[] {
-  return namespace === '' ? [name] : [...namespace.split('.'), name];
-}
-
-function beginOf({ windows }: Freeze): string {
-  return windows[0]?.from ?? '';
-}
-
-/** Below the state of an environment: until when it is frozen, and on hover why. */
-export function FrozenMark({ environment }: { readonly environment: Environment }) {
-  const freeze = freezeNowOf(useFreezes(), environment);
-  if (freeze === undefined) return null;
-  const what = freeze.action === null ? '' : ` for ${printableText(freeze.action)}`;
-  return (
-    <div className={classes['frozen']} title={printableText(freeze.reason)}>
-      <VisibleText>{`Frozen${what} until ${minuteOf(freeze.windows[0]?.until ?? '')} UTC`}</VisibleText>
-    </div>
-  );
-}
-
-/** `2026-12-04 17:00`: freezes begin and end with a minute. */
-function minuteOf(iso: string): string {
-  return dayTime(iso).slice(0, -3);
-}
-
-/** The button that opens the dialog. */
-export function FreezeButton() {
-  const [isOpen, setOpen] = useState(false);
-  const whyNot = useWhyNot('operator');
-  return (
-    <>
-      <GuardedButton variant="default" whyNot={whyNot} onClick={() => setOpen(true)}>
-        Freeze…
-      </GuardedButton>
-      <FreezeDialog isOpen={isOpen} onClose={() => setOpen(false)} />
-    </>
-  );
-}
-
-const FreezeDialog = lazyDialog('isOpen', () =>
-  import('./freeze-dialogs.tsx').then((dialogs) => dialogs.FreezeDialog),
-);

@@ -21,7 +21,7 @@ import { useHeldRows } from '~/ui/table/held-rows.ts';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
-import { FrozenMark } from './freezes-panel.tsx';
+import { FrozenMark } from './freezes.tsx';
 import classes from './waits.module.css';
 import tableClasses from '~/ui/table/data-table.module.css';
 

@@ -1,0 +1,72 @@
+import { useMemo, useState } from 'react';
+import { freezeNowOf, printableText, type Named } from '@leasehold/keys-core';
+import type { Outputs } from '~/lib/api/api.ts';
+import { dayTime } from '~/lib/format.ts';
+import { useLiveQuery } from '~/lib/live/use-live-query.ts';
+import { at } from '~/lib/routes.ts';
+import { useWhyNot } from '~/lib/session.tsx';
+import { lazyDialog } from '~/ui/lazy.tsx';
+import { VisibleText } from '~/ui/text.tsx';
+import { GuardedButton } from '~/ui/tip.tsx';
+import classes from './freezes.module.css';
+
+export type Freeze = Outputs['environments']['freezes']['items'][number];
+
+const LIMIT = 500;
+/** No event tells of a freeze. */
+const EVERY = { everyMs: 10_000 } as const;
+
+export type Environment = Named & { readonly datacenter: string };
+
+/** Freezes that are neither over nor removed, what is next first; of one environment, those that are about it. */
+export function useFreezes(of?: Environment): readonly Freeze[] {
+  const about = of === undefined ? {} : { environment: segmentsOf(of), ...at(of.datacenter) };
+  const { data } = useLiveQuery('environments', 'freezes', { limit: LIMIT, ...about }, EVERY);
+  return useMemo(
+    () => [...(data?.items ?? [])].sort((a, b) => (beginOf(a) < beginOf(b) ? -1 : 1)),
+    [data],
+  );
+}
+
+function segmentsOf({ namespace, name }: Named): string[] {
+  return namespace === '' ? [name] : [...namespace.split('.'), name];
+}
+
+function beginOf({ windows }: Freeze): string {
+  return windows[0]?.from ?? '';
+}
+
+/** Below the state of an environment: until when it is frozen, and on hover why. */
+export function FrozenMark({ environment }: { readonly environment: Environment }) {
+  const freeze = freezeNowOf(useFreezes(), environment);
+  if (freeze === undefined) return null;
+  const what = freeze.action === null ? '' : ` for ${printableText(freeze.action)}`;
+  return (
+    <div className={classes['frozen']} title={printableText(freeze.reason)}>
+      <VisibleText>{`Frozen${what} until ${minuteOf(freeze.windows[0]?.until ?? '')} UTC`}</VisibleText>
+    </div>
+  );
+}
+
+/** `2026-12-04 17:00`: freezes begin and end with a minute. */
+export function minuteOf(iso: string): string {
+  return dayTime(iso).slice(0, -3);
+}
+
+/** The button that opens the dialog. */
+export function FreezeButton() {
+  const [isOpen, setOpen] = useState(false);
+  const whyNot = useWhyNot('operator');
+  return (
+    <>
+      <GuardedButton variant="default" whyNot={whyNot} onClick={() => setOpen(true)}>
+        Freeze…
+      </GuardedButton>
+      <FreezeDialog isOpen={isOpen} onClose={() => setOpen(false)} />
+    </>
+  );
+}
+
+const FreezeDialog = lazyDialog('isOpen', () =>
+  import('./freeze-dialogs.tsx').then((dialogs) => dialogs.FreezeDialog),
+);
