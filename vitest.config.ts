@@ -61,7 +61,7 @@ function kind(
 
 const globalSetup = ['libs/testing/src/postgres/global-setup.ts'];
 
-/** `unit` needs nothing, `pg` a PostgreSQL, `process` also the bundles of the apps, and real processes. */
+/** `unit` needs nothing, `pg` a PostgreSQL, `process` and `alone` also the bundles of the apps, and real processes. */
 export default defineConfig({
   root,
   resolve,
@@ -69,7 +69,7 @@ export default defineConfig({
   test: {
     projects: [
       kind('unit', [`${FOLDERS}/*.test.ts`], {
-        exclude: [...EXCLUDED, '**/*.{pg,process}.{test,nightly.test}.ts'],
+        exclude: [...EXCLUDED, '**/*.{pg,process}.{test,nightly.test,alone.nightly.test}.ts'],
         testTimeout: 40_000,
       }),
       kind('pg', [`${FOLDERS}/*.pg.{test,nightly.test}.ts`], {
@@ -81,6 +81,13 @@ export default defineConfig({
         globalSetup,
         testTimeout: 90_000,
         hookTimeout: 60_000,
+      }),
+      // They use all that a machine has, and judge how long others wait: one at a time, with nothing beside it.
+      kind('alone', [`${FOLDERS}/*.process.alone.nightly.test.ts`], {
+        globalSetup,
+        testTimeout: 90_000,
+        hookTimeout: 60_000,
+        maxWorkers: 1,
       }),
     ],
   },

@@ -68,7 +68,10 @@ function gate() {
   ];
 }
 
-/** The same tests on what else is supported: the oldest PostgreSQL, and a drone as one executable file. */
+/**
+ * The same tests on what else is supported: the oldest PostgreSQL, and a drone as one executable file. Then those that
+ * fill the machine, with nothing beside them.
+ */
 function beyondTheGate() {
   const binary = `${root}tools/build/drone-binary.mjs`;
   return [
@@ -86,6 +89,11 @@ function beyondTheGate() {
       name: 'process, executable',
       needs: ['executable'],
       run: () => vitest('process', { LEASEHOLD_TEST_DRONE: 'executable' }, ['apps/drone/']),
+    },
+    {
+      name: 'alone',
+      needs: ['process', 'browser', 'lint', 'types', 'pg, oldest', 'process, executable'],
+      run: () => vitest('alone'),
     },
   ];
 }
