@@ -103,7 +103,7 @@ export default tseslint.config(
     // Next itself reads which runtime it is in, where it builds `instrumentation.ts`.
     files: [
       'apps/*/src/**/config.ts',
-      'libs/client/src/index.ts',
+      'libs/client/src/config.ts',
       '**/*.config.ts',
       'examples/next-cron/config.ts',
       'examples/next-cron/instrumentation.ts',

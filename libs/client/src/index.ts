@@ -4,6 +4,7 @@ import { newTimedId } from '@leasehold/keys-core';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { systemIds } from '@leasehold/service-kit/system-ids';
+import { setting } from './config.ts';
 import { leasePropagationLink } from './context/propagation.ts';
 import { createGateway } from './gateway.ts';
 import { assertInput, clientShape } from './inputs.ts';
@@ -15,7 +16,6 @@ import type { Machine } from './machine.ts';
 import { controllerSource } from './observing.ts';
 import { createReservations } from './reservations.ts';
 import { createControllerClient } from './transport/controller-client.ts';
-import { LeaseholdCallError } from './transport/errors.ts';
 import { closedLink, plainInputLink, Reachability } from './transport/links.ts';
 
 export type { ErrorCode } from '@leasehold/keys-core';
@@ -214,17 +214,4 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     backends: createBackends(api, closing),
     gateway: createGateway({ api, machine, answerMs, reachability, closing }),
   };
-}
-
-/**
- * What the environment sets, for an option that was not given: the one place where the library reads it.
- * @throws {LeaseholdCallError} `config.invalid`.
- */
-function setting(variable: 'LEASEHOLD_URL' | 'LEASEHOLD_TOKEN', option: string): string {
-  const value = process.env[variable] ?? '';
-  if (value !== '') return value;
-  throw new LeaseholdCallError('config.invalid', {
-    message: `${variable} is not set.`,
-    hint: `Set it, or pass \`${option}\` to createLeasehold.`,
-  });
 }

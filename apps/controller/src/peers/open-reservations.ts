@@ -1,7 +1,7 @@
 /**
  * What a controller does about reservations before it is ready, and the store that it then uses.
  *
- * With one datacenter the store is its own PostgreSQL. With etcd a start has duties, see `duties.ts`.
+ * With one datacenter the store is its own PostgreSQL. With etcd a start has duties, see `createDuties`.
  * While etcd is unreachable a controller starts all the same, if this database has told it what lives here
  * and was not restored: keys whose home is known go on working. The duties are carried out when etcd
  * is back; until then nothing is reserved.

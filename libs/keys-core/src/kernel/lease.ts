@@ -48,7 +48,7 @@ export interface LeaseRow extends Resource, PhaseInput, Ladder {
 
 /** What a grant asks for. */
 export interface GrantRequest extends Resource {
-  /** How a pool is to be held, see `pool.ts`; undefined for a lease that one holds at a time. */
+  /** How a pool is to be held, see {@link askedAs}; undefined for a lease that one holds at a time. */
   readonly mode?: SlotMode | undefined;
   /** Whether its caller wants nobody beside it: a permit does not promise that. */
   readonly alone?: true | undefined;

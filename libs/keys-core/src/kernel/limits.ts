@@ -98,7 +98,7 @@ export function isPeriodicCall(path: string): boolean {
 
 /**
  * Calls that are made so often that they take a short way over a WebSocket: `lane.ts` of the client,
- * `direct-calls.ts` of the API.
+ * `callDirectly` of the API.
  */
 export const HOT_CALLS = [
   'keys.connect',

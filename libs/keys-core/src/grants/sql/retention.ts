@@ -138,7 +138,8 @@ export const CALLBACK_KEPT_MS = 24 * 60 * 60 * 1_000;
 
 /**
  * Removes lease data that nobody needs any more: callbacks that nobody claimed after a day, tickets of waiters that
- * died, and events after the retention time. What has no index on its age has jobs of its own, see `free-rows.ts` and `requests.ts`.
+ * died, and events after the retention time. What has no index on its age has jobs of its own, see
+ * `createFreeRowRemover` and `requests.ts`.
  */
 export async function removeOldLeaseRows(
   sql: Sql<'general'>,

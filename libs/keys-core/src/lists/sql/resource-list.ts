@@ -9,7 +9,7 @@
  *
  * The planner is not asked to choose between the two: it assumes evenly spread rows, and for a filter
  * that leaves little it walked the whole primary key, row by row, until the statement was cancelled.
- * A part of a name is looked for in the table of names (`names.ts`) instead of by that scan, if it is rare.
+ * A part of a name is looked for in the table of names (below) instead of by that scan, if it is rare.
  *
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
