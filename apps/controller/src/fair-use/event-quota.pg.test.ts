@@ -103,6 +103,42 @@ describe.each(['http', 'ws'] as const)('over %s', (transport) => {
     expect(await refusalOf(api.leases.acquire.mutate(aLease()))).toEqual(REFUSED);
   });
 
+  test('what is written to the audit counts, also of acts that change no grant', async () => {
+    const acts: readonly ['client' | 'operator', (api: ControllerApi) => Promise<unknown>][] = [
+      [
+        'client',
+        (api) => api.gateway.revoke.mutate({ user: 'u', namespace: 'test', reason: LONG }),
+      ],
+      [
+        'operator',
+        (api) =>
+          api.leases.setPermits.mutate({
+            namespace: `quota.${randomUUID()}`,
+            permits: { perKey: 2, total: null },
+            reason: LONG,
+          }),
+      ],
+      [
+        'operator',
+        (api) =>
+          api.environments.freeze.mutate({
+            namespace: 'test',
+            name: randomUUID(),
+            until: new Date(Date.now() + 3_600_000).toISOString(),
+            reason: LONG,
+          }),
+      ],
+    ];
+    for (const [role, act] of acts) {
+      const api = await limited(on, transport, role);
+      const refusals = [];
+      for (let tries = 0; tries < 4; tries += 1) refusals.push(await refusalOf(act(api)));
+
+      expect(refusals[0]).toBeUndefined();
+      expect(refusals.at(-1)).toEqual(REFUSED);
+    }
+  });
+
   test('what is not granted is not counted', async () => {
     const api = await limited(on, transport);
     const key = `held over ${transport}`;

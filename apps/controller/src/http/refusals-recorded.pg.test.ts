@@ -191,6 +191,26 @@ describe('an idempotency key whose request was refused', () => {
     expect(held).toEqual([]);
   });
 
+  test('is not granted alone what was refused in a batch that was too large', async () => {
+    const { secret } = await on.token('client', { limits: { batchSize: 1 } });
+    const [first, second] = [randomUUID(), randomUUID()].map((key) => {
+      const { items } = acquireMany(key, { idempotencyKey: randomUUID() }).input;
+      return (items as unknown[])[0];
+    });
+
+    const batch = await mutate(on, 'leases.acquireMany', {
+      secret,
+      input: { localTimeMs: 1, items: [first, second] },
+    });
+    const alone = await mutate(on, 'leases.acquireMany', {
+      secret,
+      input: { localTimeMs: 1, items: [first] },
+    });
+
+    expect(codeOf(batch)).toBe('quota.exceeded');
+    expect(JSON.stringify(alone)).toContain('quota.exceeded');
+  });
+
   test('is free again after a request that is not valid', async () => {
     const { secret } = await on.token('client');
     const { path, input } = acquire(randomUUID(), { idempotencyKey: randomUUID() });

@@ -63,6 +63,36 @@ const caller = (change: object = {}): object => ({
 
 const revoke = (leaseId: string): object => ({ leaseId, mode: 'graceful', reason: 'test' });
 
+describe('an idempotency key that was refused here', () => {
+  const asks = {
+    'leases.acquire': (key: string) => ({ namespace: ['idem'], key }),
+    'leases.acquireAll': (key: string) => ({ scopes: [{ namespace: ['idem'], key }] }),
+    'leases.acquireMany': (key: string) => ({ namespace: ['idem'], key }),
+    'environments.tryAcquire': (key: string) => ({ environment: ['idem', key], action: 'deploy' }),
+  } as const;
+
+  test.each(Object.entries(asks))('is granted by %s in no other datacenter', async (path, ask) => {
+    const secret = await secretOf('dc1', 'client');
+    const idempotencyKey = randomUUID();
+    const asked = { ...ask(randomUUID()), holder: 'alice', idempotencyKey };
+    const ttl = path.startsWith('env') ? {} : { ttlMs: 30_000 };
+    const send = (datacenter: string): Promise<unknown> => {
+      const item = { ...asked, ...ttl, datacenter };
+      const input =
+        path === 'leases.acquireMany'
+          ? { localTimeMs: 1, items: [item] }
+          : { ...item, localTimeMs: 1 };
+      return mutate(world.of('dc1'), path, { secret, input });
+    };
+
+    const first = JSON.stringify(await send('nowhere'));
+    const other = JSON.stringify(await send('dc2'));
+
+    expect(first).toContain('reservation.unknown_datacenter');
+    expect(other).toContain('request.idempotency_reused');
+  });
+});
+
 describe('a lease of another datacenter', () => {
   test('is acquired, renewed, seen, and released through this one', async () => {
     const on = world.of('dc1');

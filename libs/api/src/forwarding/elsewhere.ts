@@ -26,6 +26,18 @@ export function isElsewhere(
   return datacenter !== undefined && datacenter !== services.datacenter;
 }
 
+/** Whether an input is sent on to the datacenter that it names. */
+export function isSentOn(
+  ctx: Pick<ApiContext, 'services' | 'isForwarded'>,
+  datacenter: string | undefined,
+): datacenter is string {
+  return isElsewhere(ctx, datacenter) && knownFrom(ctx).includes(datacenter);
+}
+
+function knownFrom({ services, isForwarded }: Pick<ApiContext, 'services' | 'isForwarded'>) {
+  return isForwarded ? [] : services.datacenters.peers;
+}
+
 /**
  * Carries out a procedure here, unless its input names another datacenter. The answer from there
  * has the type of the answer here, because it is the same procedure.
@@ -75,7 +87,7 @@ export function sendOn(
 
 /** @throws {LeaseError} `reservation.unknown_datacenter`: also for a call that was already forwarded. */
 export function assertKnown(ctx: ApiContext, datacenter: string): void {
-  const known = ctx.isForwarded ? [] : ctx.services.datacenters.peers;
+  const known = knownFrom(ctx);
   if (known.includes(datacenter)) return;
   throw new LeaseError(
     'reservation.unknown_datacenter',

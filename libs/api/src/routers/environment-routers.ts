@@ -19,10 +19,10 @@ import {
   unfreezeInputSchema,
 } from '../contract/leases.ts';
 import { counted, listed } from '../forwarding/across-datacenters.ts';
-import { at, isElsewhere, placed, type CalledContext } from '../forwarding/elsewhere.ts';
+import { at, isElsewhere, isSentOn, placed, type CalledContext } from '../forwarding/elsewhere.ts';
 import { clientProcedure, operatorProcedure, router, viewerProcedure } from '../trpc.ts';
 import { acquiring, heldCalls, startWaiting, waitingLife } from './lease-calls.ts';
-import { askedFor, bytesOfGrant, refusing, writing } from './recording.ts';
+import { askedFor, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
 type Answer = Awaited<ReturnType<ApiServices['environments']['acquire']>>;
 
@@ -36,7 +36,7 @@ function named<Action>(action: Action, answer: Answer) {
  * dies before this leaves that.
  */
 async function auditOverride(
-  { services, actor }: CalledContext,
+  { services, actor, use }: CalledContext,
   asked: Omit<z.output<typeof tryAcquireInputSchema>, 'environment'> & Named,
   leaseId: string,
 ): Promise<void> {
@@ -44,6 +44,7 @@ async function auditOverride(
   if (override === undefined) return;
   const freezes = await services.freezes.overriddenBy(leaseId);
   if (freezes.length === 0) return;
+  use?.noteWritten(bytesOfEvent(override.reason));
   await services.audit.write({
     ...actor,
     action: 'environments.overrideFreeze',
@@ -58,7 +59,8 @@ const freezing = {
   freeze: operatorProcedure.input(bounded(freezeInputSchema)).mutation(({ ctx, input }) => {
     assertMayHold(ctx.access, input.namespace);
     return at(ctx, input, async (wanted) => {
-      const { services, caller, actor } = ctx;
+      const { services, caller, actor, use } = ctx;
+      use?.startWriting(bytesOfEvent(wanted.reason));
       const made = await services.freezes.freeze(wanted, caller);
       const { reason, ...detail } = wanted;
       await services.audit.write({
@@ -73,7 +75,8 @@ const freezing = {
   }),
 
   unfreeze: operatorProcedure.input(bounded(unfreezeInputSchema)).mutation(
-    placed(async ({ services, caller, actor }, act) => {
+    placed(async ({ services, caller, actor, use }, act) => {
+      use?.noteWritten(bytesOfEvent(act.reason));
       const ended = await services.freezes.unfreeze(act, caller);
       const { namespace, name, reason: why } = ended.freeze;
       await services.audit.write({
@@ -122,6 +125,13 @@ function acquire(ctx: CalledContext, input: Wanted) {
     }),
     async () => {
       assertMayHold(access, place.namespace);
+      // What was refused here is not known there.
+      const before = isSentOn(ctx, datacenter)
+        ? await services.environments.refusedBefore({ ...wanted, datacenter }, caller)
+        : undefined;
+      if (before !== undefined) {
+        return acquiring(ctx, told, () => Promise.resolve(named(action, before)));
+      }
       // Whether it waits there is not known here.
       const mayWaitThere = wanted.waitMs > 0 && isElsewhere(ctx, datacenter);
       const stopWaiting = mayWaitThere ? startWaiting(ctx) : undefined;

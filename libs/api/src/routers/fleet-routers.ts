@@ -37,6 +37,7 @@ import {
   viewerProcedure,
 } from '../trpc.ts';
 import { acquiring } from './lease-calls.ts';
+import { bytesOfEvent } from './recording.ts';
 
 /** Drones: what operators see and do, and the calls of the drones themselves. */
 export const dronesRouter = router({
@@ -54,13 +55,19 @@ export const dronesRouter = router({
     .input(bounded(droneIdInputSchema))
     .query(placed(({ services }, { droneId }) => services.fleet.getDrone(droneId))),
 
-  drain: fleetOperatorProcedure
-    .input(bounded(droneDrainInputSchema))
-    .mutation(placed(({ services, actor }, act) => services.fleet.drain(act, actor))),
+  drain: fleetOperatorProcedure.input(bounded(droneDrainInputSchema)).mutation(
+    placed(({ services, actor, use }, act) => {
+      use?.noteWritten(bytesOfEvent(act.reason));
+      return services.fleet.drain(act, actor);
+    }),
+  ),
 
-  undrain: fleetOperatorProcedure
-    .input(bounded(droneActInputSchema))
-    .mutation(placed(({ services, actor }, act) => services.fleet.undrain(act, actor))),
+  undrain: fleetOperatorProcedure.input(bounded(droneActInputSchema)).mutation(
+    placed(({ services, actor, use }, act) => {
+      use?.noteWritten(bytesOfEvent(act.reason));
+      return services.fleet.undrain(act, actor);
+    }),
+  ),
 
   markLost: fleetOperatorProcedure
     .input(bounded(droneActInputSchema))
@@ -149,7 +156,8 @@ export const backendsRouter = router({
     .subscription(({ ctx, input, signal }) => followLog(ctx, input, signal ?? ctx.signal)),
 
   terminate: operatorProcedure.input(bounded(backendTerminateInputSchema)).mutation(
-    placed(async ({ services, caller, actor }, act) => {
+    placed(async ({ services, caller, actor, use }, act) => {
+      use?.noteWritten(bytesOfEvent(act.reason));
       await services.keys.terminate(act, caller);
       await services.audit.write({
         ...actor,

@@ -24,7 +24,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { bytesOfGrant, refusing, writing } from './recording.ts';
+import { bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
 export const gatewayRouter = router({
   sign: clientProcedure.input(bounded(gatewaySignInputSchema)).mutation(({ ctx, input }) => {
@@ -37,8 +37,9 @@ export const gatewayRouter = router({
     .input(bounded(gatewayRevokeInputSchema))
     .mutation(async ({ ctx, input }) => {
       assertMayHold(ctx.access, input.namespace);
-      const { id, revokedAt } = await ctx.services.gateway.revoke(input, ctx.caller);
       const { reason, ...detail } = input;
+      ctx.use?.startWriting(bytesOfEvent(reason, input.user));
+      const { id, revokedAt } = await ctx.services.gateway.revoke(input, ctx.caller);
       const face = input.name === undefined ? undefined : 'key';
       await ctx.services.audit.write({
         ...ctx.actor,

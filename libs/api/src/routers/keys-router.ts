@@ -76,9 +76,10 @@ export const keysRouter = router({
 
   /** Lets a key be started at once whose last backends have failed. */
   resetFailures: operatorProcedure.input(bounded(keyResetInputSchema)).mutation(
-    placed(async ({ services, caller, actor }, { reason, ...key }) => {
+    placed(async ({ services, caller, actor, use }, { reason, ...key }) => {
       const answer = await services.keys.resetFailures(key, caller);
       if (answer.changed) {
+        use?.noteWritten(bytesOfEvent(reason));
         await services.audit.write({
           ...actor,
           action: 'keys.resetFailures',

@@ -7,6 +7,7 @@ function contextWith(answer: unknown): CalledContext {
   const services = {
     datacenter: 'dc1',
     datacenters: { peers: ['dc2'], call: () => Promise.resolve(answer) },
+    leases: { refusedBefore: () => Promise.resolve(undefined) },
     reportFailure: () => undefined,
   };
   return {

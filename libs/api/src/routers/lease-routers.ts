@@ -30,6 +30,7 @@ import { counted, listed, treeAt } from '../forwarding/across-datacenters.ts';
 import {
   at,
   isElsewhere,
+  isSentOn,
   placed,
   sendOn,
   withoutDatacenter,
@@ -63,6 +64,8 @@ const holding = {
       }),
       async () => {
         assertMayHold(ctx.access, input.namespace);
+        const before = await refusedBefore(ctx, asked);
+        if (before !== undefined) return acquiring(ctx, told, () => Promise.resolve(before));
         // Whether it waits there is not known here.
         const mayWaitThere = input.waitMs > 0 && isElsewhere(ctx, input.datacenter);
         const stopWaiting = mayWaitThere ? startWaiting(ctx) : undefined;
@@ -96,15 +99,18 @@ const holding = {
       }),
       async () => {
         for (const { namespace } of scopes) assertMayHold(ctx.access, namespace);
+        const before = await allRefusedBefore(ctx, asked);
+        if (before !== undefined) {
+          if (before.outcome !== 'granted') scope = nameInTheWay(before);
+          return acquiring(ctx, told, () => Promise.resolve(before));
+        }
         const mayWaitThere = input.waitMs > 0 && isElsewhere(ctx, input.datacenter);
         const stopWaiting = mayWaitThere ? startWaiting(ctx, scopes.length) : undefined;
         try {
           const answer = await at(ctx, input, ({ witness, ...wanted }) =>
             acquiring(ctx, witness, () => acquireAll(ctx, wanted)),
           );
-          if (answer.outcome !== 'granted') {
-            scope = { namespace: answer.namespace.join('.'), key: answer.key };
-          }
+          if (answer.outcome !== 'granted') scope = nameInTheWay(answer);
           return answer;
         } finally {
           stopWaiting?.();
@@ -222,7 +228,8 @@ const permitting = {
   setPermits: operatorProcedure.input(bounded(setPermitsInputSchema)).mutation(({ ctx, input }) => {
     assertMayHold(ctx.access, input.namespace);
     return at(ctx, input, async ({ reason, ...wanted }) => {
-      const { services, caller, actor } = ctx;
+      const { services, caller, actor, use } = ctx;
+      use?.startWriting(bytesOfEvent(reason));
       const set = await services.leases.setPermits(wanted, caller);
       await services.audit.write({
         ...actor,
@@ -300,15 +307,34 @@ async function acquireAll(
   return answer;
 }
 
+function nameInTheWay({
+  namespace,
+  key,
+}: {
+  readonly namespace: readonly string[];
+  readonly key: string;
+}) {
+  return { namespace: namespace.join('.'), key };
+}
+
 /** Records why they are refused, and throws it. */
-function refuseAll(
+function refuseAll(ctx: CalledContext, wanted: WantedAll, error: LeaseError): Promise<AcquiredAll> {
+  return ctx.services.leases.refuseAll(recordedAll(ctx, wanted), ctx.caller, error);
+}
+
+/** What a request for another datacenter was refused here before; undefined for any other request. */
+async function allRefusedBefore(
   ctx: CalledContext,
-  { scopes, datacenter, ...rest }: WantedAll,
-  error: LeaseError,
-): Promise<AcquiredAll> {
+  wanted: WantedAll,
+): Promise<AcquiredAll | undefined> {
+  if (!isSentOn(ctx, wanted.datacenter)) return undefined;
+  return ctx.services.leases.allRefusedBefore(recordedAll(ctx, wanted), ctx.caller);
+}
+
+/** As it is recorded here. */
+function recordedAll(ctx: CalledContext, { scopes, datacenter, ...rest }: WantedAll) {
   const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
-  const wanted = { ...rest, ...elsewhere, scopes: scopes.map(namedOf) };
-  return ctx.services.leases.refuseAll(wanted, ctx.caller, error);
+  return { ...rest, ...elsewhere, scopes: scopes.map(namedOf) };
 }
 
 function namedOf({ key, ...scope }: WantedAll['scopes'][number]) {
@@ -316,13 +342,20 @@ function namedOf({ key, ...scope }: WantedAll['scopes'][number]) {
 }
 
 /** Records why an acquire is refused, and throws it: see `LeaseService.refuse`. */
-function refuse(
-  ctx: CalledContext,
-  { key, datacenter, ...rest }: Wanted,
-  error: LeaseError,
-): Promise<Acquired> {
+function refuse(ctx: CalledContext, wanted: Wanted, error: LeaseError): Promise<Acquired> {
+  return ctx.services.leases.refuse(recordedOne(ctx, wanted), ctx.caller, error);
+}
+
+/** What a request for another datacenter was refused here before; undefined for any other request. */
+async function refusedBefore(ctx: CalledContext, wanted: Wanted): Promise<Acquired | undefined> {
+  if (!isSentOn(ctx, wanted.datacenter)) return undefined;
+  return ctx.services.leases.refusedBefore(recordedOne(ctx, wanted), ctx.caller);
+}
+
+/** As it is recorded here. */
+function recordedOne(ctx: CalledContext, { key, datacenter, ...rest }: Wanted) {
   const elsewhere = isElsewhere(ctx, datacenter) ? { datacenter } : {};
-  return ctx.services.leases.refuse({ ...rest, ...elsewhere, name: key }, ctx.caller, error);
+  return { ...rest, ...elsewhere, name: key };
 }
 
 /** Acquires many, each in the datacenter that it names: one call to each, all at the same time. */
@@ -330,7 +363,12 @@ export async function acquireMany(
   ctx: CalledContext,
   { items, localTimeMs }: Omit<z.output<typeof acquireManyInputSchema>, 'witness'>,
 ): Promise<{ results: (Acquired | FailedItem)[] }> {
-  ctx.use?.countItems(items.length);
+  try {
+    ctx.use?.countItems(items.length);
+  } catch (error) {
+    await refuseItems(ctx, { items, localTimeMs }, error);
+    throw error;
+  }
   const places = new Map<string | undefined, number[]>();
   for (const [index, item] of items.entries()) {
     const place = placeOf(ctx, item);
@@ -386,12 +424,62 @@ function acquireHere(
   );
 }
 
-/** If the call to the other datacenter fails, each of its items is answered with that error. */
+interface Items {
+  readonly items: readonly unknown[];
+  readonly localTimeMs: number;
+}
+
+/** Answers each item with why it is refused, which is recorded for those with an idempotency key. */
+function refuseItems(
+  ctx: CalledContext,
+  { items, localTimeMs }: Items,
+  error: unknown,
+): Promise<(Acquired | FailedItem)[]> {
+  return oneByOne({ ...callOf(ctx), items, schema: acquireItemSchema }, (item) =>
+    refused(
+      {
+        idempotencyKey: item.idempotencyKey,
+        refuse: (refusal) => refuse(ctx, { ...item, waitMs: 0, localTimeMs }, refusal),
+      },
+      error,
+    ),
+  );
+}
+
+/** What is sent on, with each item that was refused here before answered as then. */
 async function acquireThere(
   ctx: CalledContext,
   datacenter: string,
-  { items, localTimeMs }: { readonly items: readonly unknown[]; readonly localTimeMs: number },
+  { items, localTimeMs }: Items,
 ): Promise<(Acquired | FailedItem)[]> {
+  const before = await oneByOne(
+    { ...callOf(ctx), items, schema: acquireItemSchema },
+    async (item) => ({
+      answer: await refusedBefore(ctx, { ...item, waitMs: 0, localTimeMs }),
+    }),
+  );
+  const open = items.filter((_item, index) => isOpen(before[index]));
+  const answers = await acquireFresh(ctx, datacenter, { items: open, localTimeMs });
+  const fresh = answers.values();
+  return before.flatMap((found) => {
+    if ('outcome' in found) return [found];
+    return found.answer ?? fresh.next().value ?? [];
+  });
+}
+
+function isOpen(
+  found: { readonly answer: Acquired | undefined } | FailedItem | undefined,
+): boolean {
+  return found !== undefined && !('outcome' in found) && found.answer === undefined;
+}
+
+/** If the call to the other datacenter fails, each of its items is answered with that error. */
+async function acquireFresh(
+  ctx: CalledContext,
+  datacenter: string,
+  { items, localTimeMs }: Items,
+): Promise<(Acquired | FailedItem)[]> {
+  if (items.length === 0) return [];
   try {
     const input = { localTimeMs, items: items.map(withoutDatacenter) };
     const answer = (await sendOn(ctx, datacenter, { input })) as Awaited<
@@ -407,14 +495,6 @@ async function acquireThere(
     );
     return items.map((_item, index) => answer.results[index] ?? missing);
   } catch (error) {
-    return oneByOne({ ...callOf(ctx), items, schema: acquireItemSchema }, (item) =>
-      refused(
-        {
-          idempotencyKey: item.idempotencyKey,
-          refuse: (refusal) => refuse(ctx, { ...item, waitMs: 0, localTimeMs }, refusal),
-        },
-        error,
-      ),
-    );
+    return refuseItems(ctx, { items, localTimeMs }, error);
   }
 }

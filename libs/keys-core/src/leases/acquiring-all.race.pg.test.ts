@@ -14,8 +14,7 @@ import {
 } from '../testing/lease-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
 import { acquireAll, allOf, permit, releasedAll } from '../testing/together-fixture.ts';
-import { createLeasesTogether } from './acquiring-all.ts';
-import type { LeasesTogether } from './lease-types.ts';
+import { createLeasesTogether, type LeasesTogether } from './acquiring-all.ts';
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const CONTROLLERS = 3;

@@ -9,19 +9,85 @@ import {
 import { newTimedId } from '../kernel/clock.ts';
 import { invariant } from '../kernel/errors.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
-import { askedAs } from '../kernel/lease.ts';
-import type { Resource } from '../kernel/resource.ts';
+import type { Caller } from '../kernel/face-types.ts';
+import { askedAs, type SlotMode } from '../kernel/lease.ts';
+import type { Named, Resource } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { assertTtl, heldAnswer } from './acquire-answers.ts';
 import type { Asking } from './acquirer.ts';
 import { AcquireAnswers, type AcquireKind, withIds } from './acquiring.ts';
 import type {
-  AcquireAllAnswer,
-  AcquireAllInput,
-  HeldAllAnswer,
-  LeasesTogether,
+  AcquireInput,
+  CallerLife,
+  GrantedLease,
+  HeldAnswer,
+  WaitingAnswer,
 } from './lease-types.ts';
 import type { Refused } from './line.ts';
+
+/** What a service asks for that wants several leases, all or none. Bounds have been checked by the caller. */
+export interface AcquireAllInput extends Pick<
+  AcquireInput,
+  | 'waitMs'
+  | 'callMs'
+  | 'holder'
+  | 'comment'
+  | 'metadata'
+  | 'confirms'
+  | 'idempotencyKey'
+  | 'datacenter'
+> {
+  /** 1 to 64 leases, none of them twice, each with how it is to be held: see {@link AcquireInput.mode}. */
+  readonly scopes: readonly (Named & { readonly mode?: SlotMode | undefined })[];
+  /** 1 s to 24 h, of each of them. */
+  readonly ttlMs: number;
+}
+
+export type AcquireAllAnswer =
+  | {
+      readonly outcome: 'granted';
+      /** In the order in which they were asked for. */
+      readonly leases: readonly GrantedLease[];
+      /** How long it waited in line, in milliseconds. */
+      readonly waitedMs: number;
+    }
+  | HeldAllAnswer
+  | (WaitingAnswer & LeaseInTheWay);
+
+/** Nothing was granted: this lease is held, or others wait for it before the caller. */
+export type HeldAllAnswer = HeldAnswer & LeaseInTheWay;
+
+/** Which of several leases stands in the way. */
+interface LeaseInTheWay {
+  readonly namespace: readonly string[];
+  readonly key: string;
+}
+
+/** What services do with several leases at once. */
+export interface LeasesTogether {
+  /**
+   * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
+   * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
+   * as any other.
+   * @throws {LeaseError} as {@link LeaseService.acquire}.
+   */
+  acquireAll(
+    input: AcquireAllInput & { readonly localTimeMs: number },
+    caller: Caller,
+    life: CallerLife,
+  ): Promise<AcquireAllAnswer>;
+  /** Records why it is refused before it was carried out: see {@link LeaseService.refuse}. */
+  refuseAll(
+    input: AcquireAllInput & { readonly localTimeMs: number },
+    caller: Caller,
+    error: unknown,
+  ): Promise<AcquireAllAnswer>;
+  /** See {@link LeaseService.refusedBefore}. */
+  allRefusedBefore(
+    input: AcquireAllInput & { readonly localTimeMs: number },
+    caller: Caller,
+  ): Promise<AcquireAllAnswer | undefined>;
+}
 
 /** Asks for several leases, in a statement of their own. */
 export function askForAll(granter: GroupGranter): Asking<HeldAllAnswer> {
@@ -112,5 +178,6 @@ export function createLeasesTogether({ store }: { readonly store: Store }): Leas
   return {
     acquireAll: (input, caller, life) => answers.acquire(input, caller, life),
     refuseAll: (input, caller, error) => answers.refuse(input, caller, error),
+    allRefusedBefore: (input, caller) => answers.refusedBefore(input, caller),
   };
 }

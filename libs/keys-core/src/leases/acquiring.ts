@@ -230,6 +230,16 @@ export class AcquireAnswers<Input extends CommonInput, Held extends HeldAnswer, 
     return this.#grantedBefore({ input, startedAtMs }, past.grant);
   }
 
+  /** See {@link LeaseService.refusedBefore}. */
+  async refusedBefore(input: Input, { principal }: Caller): Promise<Held | undefined> {
+    const { idempotencyKey } = input;
+    const resource = this.#kind.firstOf(input);
+    if (idempotencyKey === undefined || resource === undefined) return undefined;
+    const request = { principal, ...this.#keyed(resource, input, idempotencyKey) };
+    const past = await this.#readPast(request);
+    return past?.record.answer == null ? undefined : (refusalAgain(past.record) as Held);
+  }
+
   #granted(
     { input, startedAtMs }: Pick<Call<Input>, 'input' | 'startedAtMs'>,
     grants: readonly (GivenGrant & Pick<Grant, 'asOf'>)[],
@@ -432,6 +442,7 @@ export function createLeaseService(deps: LeaseServiceDeps): LeaseService {
   return {
     acquire: (input, caller, life) => answers.acquire(input, caller, life),
     refuse: (input, caller, error) => answers.refuse(input, caller, error),
+    refusedBefore: (input, caller) => answers.refusedBefore(input, caller),
 
     heartbeat: ({ localTimeMs, renewals }, { principal }) =>
       renewHeld(leases, { face, principal }, renewals, (ladder, remainingMs) =>

@@ -33,6 +33,7 @@ import {
 } from '../postgres/guest-transaction.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { type Acquirer, type Asking, togetherOf } from './acquirer.ts';
+import type { HeldAllAnswer } from './acquiring-all.ts';
 import {
   type Asked,
   boundOf,
@@ -42,7 +43,7 @@ import {
   LOCK_MS,
 } from './coordinator-transactions.ts';
 import type { AnyUseCase } from './coordinator-types.ts';
-import type { HeldAllAnswer, HeldAnswer } from './lease-types.ts';
+import type { HeldAnswer } from './lease-types.ts';
 import type { Refused } from './line.ts';
 
 /** A grant as the coordinator keeps it. */

@@ -4,7 +4,8 @@ import {
   type ReleaseOutcome,
   type SlotMode,
 } from '../kernel/lease.ts';
-import type { HeldAllAnswer, HeldAnswer, LeaseDeadlines } from './lease-types.ts';
+import type { HeldAllAnswer } from './acquiring-all.ts';
+import type { HeldAnswer, LeaseDeadlines } from './lease-types.ts';
 
 /** A lease that a use case holds. Deadlines are readings of this process's clock. */
 export interface CoordinatedLease extends GrantRef {

@@ -37,7 +37,7 @@ import {
 import { type KernelStore, timed } from '../postgres/kernel-store.ts';
 import { assertTtl, heldAnswer, leaseDeadlines } from './acquire-answers.ts';
 import { askForOne, createAcquirer } from './acquirer.ts';
-import { askForAll } from './acquiring-all.ts';
+import { askForAll, type HeldAllAnswer } from './acquiring-all.ts';
 import {
   acquireOnce,
   type AcquireOnceDeps,
@@ -63,7 +63,7 @@ import type {
   ReapCallback,
   StaleReap,
 } from './coordinator-types.ts';
-import type { HeldAllAnswer, HeldAnswer, LeaseDeadlines } from './lease-types.ts';
+import type { HeldAnswer, LeaseDeadlines } from './lease-types.ts';
 import { lossOf, workWhileHeld } from './while-held.ts';
 
 export interface LeaseCoordinatorDeps<Tx> {

@@ -31,9 +31,13 @@ import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 export { assertTtl, heldAnswer } from './acquire-answers.ts';
 export { createLeaseOperations } from './lease-operations.ts';
 export { createLeaseService } from './acquiring.ts';
-export { createLeasesTogether } from './acquiring-all.ts';
+export {
+  type AcquireAllAnswer,
+  createLeasesTogether,
+  type HeldAllAnswer,
+  type LeasesTogether,
+} from './acquiring-all.ts';
 export type {
-  AcquireAllAnswer,
   AcquireAnswer,
   Blocker,
   CallerLife,
@@ -42,7 +46,6 @@ export type {
   EnvironmentQueue,
   FailingCallback,
   GrantedLease,
-  HeldAllAnswer,
   HeldAnswer,
   LeaseDeadlines,
   LeaseDeclaration,
@@ -50,7 +53,6 @@ export type {
   LeaseOperations,
   LeaseRenewResult,
   LeaseService,
-  LeasesTogether,
   LeaseTree,
   LeaseView,
   LeaseWhy,

@@ -146,65 +146,6 @@ export interface HeldAnswer {
   readonly isExpiryUnconfirmed?: true;
 }
 
-/** What a service asks for that wants several leases, all or none. Bounds have been checked by the caller. */
-export interface AcquireAllInput extends Pick<
-  AcquireInput,
-  | 'waitMs'
-  | 'callMs'
-  | 'holder'
-  | 'comment'
-  | 'metadata'
-  | 'confirms'
-  | 'idempotencyKey'
-  | 'datacenter'
-> {
-  /** 1 to 64 leases, none of them twice, each with how it is to be held: see {@link AcquireInput.mode}. */
-  readonly scopes: readonly (Named & { readonly mode?: SlotMode | undefined })[];
-  /** 1 s to 24 h, of each of them. */
-  readonly ttlMs: number;
-}
-
-export type AcquireAllAnswer =
-  | {
-      readonly outcome: 'granted';
-      /** In the order in which they were asked for. */
-      readonly leases: readonly GrantedLease[];
-      /** How long it waited in line, in milliseconds. */
-      readonly waitedMs: number;
-    }
-  | HeldAllAnswer
-  | (WaitingAnswer & LeaseInTheWay);
-
-/** Nothing was granted: this lease is held, or others wait for it before the caller. */
-export type HeldAllAnswer = HeldAnswer & LeaseInTheWay;
-
-/** Which of several leases stands in the way. */
-interface LeaseInTheWay {
-  readonly namespace: readonly string[];
-  readonly key: string;
-}
-
-/** What services do with several leases at once. */
-export interface LeasesTogether {
-  /**
-   * Grants all of the leases, waits in the lines of all, or returns who stands in the way of one. At no moment
-   * does the caller hold some of them. Each has a lease id and a fencing token of its own, and is renewed and released
-   * as any other.
-   * @throws {LeaseError} as {@link LeaseService.acquire}.
-   */
-  acquireAll(
-    input: AcquireAllInput & { readonly localTimeMs: number },
-    caller: Caller,
-    life: CallerLife,
-  ): Promise<AcquireAllAnswer>;
-  /** Records why it is refused before it was carried out: see {@link LeaseService.refuse}. */
-  refuseAll(
-    input: AcquireAllInput & { readonly localTimeMs: number },
-    caller: Caller,
-    error: unknown,
-  ): Promise<AcquireAllAnswer>;
-}
-
 export type LeaseRenewResult =
   | { readonly leaseId: string; readonly outcome: 'renewed'; readonly deadlines: LeaseDeadlines }
   | { readonly leaseId: string; readonly outcome: 'refused'; readonly reason: RefusalReason };
@@ -254,6 +195,15 @@ export interface LeaseService {
     caller: Caller,
     error: unknown,
   ): Promise<AcquireAnswer>;
+  /**
+   * Looks up what a request was refused here before it is sent on to another datacenter, which does not know of it.
+   * @returns the refusal, if it was held; undefined if it was not refused.
+   * @throws {LeaseError} what it was refused with; `request.idempotency_reused` for the key of another request.
+   */
+  refusedBefore(
+    input: AcquireInput & { readonly localTimeMs: number },
+    caller: Caller,
+  ): Promise<AcquireAnswer | undefined>;
   /** Renews, with an answer for each in order; one whose row is kept locked is left out. */
   heartbeat(
     input: { readonly localTimeMs: number; readonly renewals: readonly GrantRef[] },
@@ -334,6 +284,8 @@ export interface ContentionView extends Resource {
   readonly holderCount: number;
   /** How many may hold what it wants a permit of; null for what has none. */
   readonly permits: Permits | null;
+  /** How many hold any key of the namespace; null where there is no limit for all keys together. */
+  readonly totalUsed: number | null;
   readonly datacenter: string;
 }
 
@@ -404,6 +356,8 @@ export interface LeaseWhy extends WaitsFrom, OrdersFound {
     readonly remainingMs: number;
   }[];
   readonly holderCount: number;
+  /** How many hold any key of its namespace, and how many may; null where there is no such limit. */
+  readonly total: { readonly used: number; readonly permits: number } | null;
   /** The first in line now. */
   readonly waiters: readonly Omit<WaiterView & { readonly place: number }, 'ticketId'>[];
   readonly waiterCount: number;

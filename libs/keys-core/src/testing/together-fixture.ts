@@ -2,14 +2,13 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
 import { invariant } from '../kernel/errors.ts';
-import { createLeasesTogether } from '../leases/acquiring-all.ts';
-import type {
-  AcquireAllAnswer,
-  AcquireAllInput,
-  CallerLife,
-  GrantedLease,
-  LeasesTogether,
-} from '../leases/lease-types.ts';
+import {
+  type AcquireAllAnswer,
+  type AcquireAllInput,
+  createLeasesTogether,
+  type LeasesTogether,
+} from '../leases/acquiring-all.ts';
+import type { CallerLife, GrantedLease } from '../leases/lease-types.ts';
 import {
   type acquire,
   acquired,
