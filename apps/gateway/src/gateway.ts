@@ -160,7 +160,8 @@ class GatewayService implements Gateway {
       connectionsMax: config.bounds.connectionsMax,
       unknownMax: Math.ceil(config.bounds.connectionsMax / 2),
     });
-    this.#metricsServer = createMetricsServer(this.#metrics.registry, () => this.#whyNotReady());
+    const whyNotReady = (): string | undefined => this.#whyNotReady();
+    this.#metricsServer = createMetricsServer(this.#metrics.registry, whyNotReady, clock);
   }
 
   get url(): string {

@@ -1,5 +1,11 @@
 /** What a gateway counts, and where it is read: an address of its own, which no program can take. */
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import {
+  boundAnswers,
+  closePipelining,
+  createAnswerRate,
+} from '@leasehold/service-kit/answers-under-way';
+import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { Outcome, PassingObserver } from './passing.ts';
 import type { RefusalCode } from './refusal.ts';
@@ -151,12 +157,41 @@ function connectionsByProgram(routes: Routes): Map<string, number> {
   return counts;
 }
 
-/** `/healthz`: the process answers. `/readyz`: it can pass requests. `/metrics`. */
+/** What may be asked here at once, over one connection and in all, and in a second by one address. */
+const UNDER_WAY_MAX = 4;
+const CONNECTIONS_MAX = 100;
+const ANSWERS_PER_SECOND_MAX = 200;
+/** To read all metrics looks at each route: after so many readings in a second callers get the last one. */
+const READINGS_PER_SECOND_MAX = 10;
+
+const SECOND_MS = 1_000;
+
+/** `/healthz`: the process answers. `/readyz`: it can pass requests. `/metrics`. It needs no token, so it answers little. */
 export function createMetricsServer(
   registry: Registry,
   whyNotReady: () => string | undefined,
+  clock: Pick<TickingClock, 'nowMs'>,
 ): Server {
-  return createServer((request, response) => {
+  const nowMs = (): number => clock.nowMs();
+  let last: Promise<string> | undefined;
+  let readings = { sinceMs: nowMs(), count: 0 };
+  const metrics = (): Promise<string> => {
+    if (nowMs() - readings.sinceMs >= SECOND_MS) readings = { sinceMs: nowMs(), count: 0 };
+    if (last !== undefined && readings.count >= READINGS_PER_SECOND_MAX) return last;
+    readings.count += 1;
+    last = registry.metrics();
+    return last;
+  };
+  const begin = boundAnswers(UNDER_WAY_MAX);
+  const count = createAnswerRate({ perSecondMax: ANSWERS_PER_SECOND_MAX, nowMs });
+  const server = createServer((request, response: ServerResponse) => {
+    if (!begin(request, response)) return;
+    const verdict = count(request.socket.remoteAddress ?? '');
+    if (verdict === 'close') request.socket.destroy();
+    if (verdict === 'refuse') {
+      response.writeHead(429, { 'retry-after': '1' }).end('{"status":"too many requests"}');
+    }
+    if (verdict !== 'answer') return;
     const path = request.url?.split('?', 1)[0];
     const send = (status: number, body: string, type = 'application/json'): void => {
       response.writeHead(status, { 'content-type': type, 'cache-control': 'no-store' }).end(body);
@@ -167,10 +202,13 @@ export function createMetricsServer(
       if (problem === undefined) send(200, '{"status":"ready"}');
       else send(503, JSON.stringify({ status: 'not ready', problem }));
     } else if (path === '/metrics') {
-      registry.metrics().then(
+      metrics().then(
         (text) => send(200, text, registry.contentType),
         () => send(500, '{"status":"failed"}'),
       );
     } else send(404, '{"status":"not found"}');
   });
+  server.maxConnections = CONNECTIONS_MAX;
+  closePipelining(server, UNDER_WAY_MAX);
+  return server;
 }

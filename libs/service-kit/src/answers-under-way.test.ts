@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { boundAnswers } from './connections.ts';
+import { boundAnswers, createAnswerRate } from './connections.ts';
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n';
 
@@ -47,4 +47,17 @@ test('a socket with more requests under way than allowed is closed', async () =>
   await once(ofServer, 'close');
 
   expect(begun).toHaveLength(4);
+});
+
+test('an address gets so many answers in a second, as many refusals, and then none', () => {
+  const now = { ms: 0 };
+  const verdictOf = createAnswerRate({ perSecondMax: 2, nowMs: () => now.ms });
+  const ask = (address: string): string => verdictOf(address);
+  const asked = Array.from({ length: 5 }, () => ask('192.0.2.1'));
+
+  expect(asked).toEqual(['answer', 'answer', 'refuse', 'refuse', 'close']);
+  expect(ask('::ffff:192.0.2.1')).toBe('close');
+  expect(ask('192.0.2.2')).toBe('answer');
+  now.ms = 1_000;
+  expect(ask('192.0.2.1')).toBe('answer');
 });

@@ -254,6 +254,75 @@ function end(response: ServerResponse): void {
   response.emit('close');
 }
 
+/**
+ * Closes a socket that brings more than `requestsMax` requests at once, before they are parsed: to make the objects of two
+ * thousand requests takes fifty milliseconds, even if none is answered. The head of each ends with an empty
+ * line, of which JSON has none but between its parts.
+ */
+export function closePipelining(
+  server: Server,
+  requestsMax: number,
+  { hasWebSockets = false } = {},
+): void {
+  function look(this: Socket, chunk: Buffer): void {
+    if (emptyLinesIn(chunk, requestsMax) <= requestsMax) return;
+    this.destroy();
+    // The parser is given this piece too, and finds no request in it.
+    chunk.fill(0);
+  }
+  server.on('connection', (socket: Socket) => {
+    // After the server's own listener, which it takes the place of.
+    socket.prependListener('data', look);
+  });
+  // A listener for upgrades makes Node answer none of them as an ordinary request.
+  if (hasWebSockets) {
+    server.on('upgrade', ({ socket }: IncomingMessage) => socket.off('data', look));
+  }
+}
+
+/** How many empty lines there are; one more than `countMax` if there are more. */
+function emptyLinesIn(chunk: Buffer, countMax: number): number {
+  let count = 0;
+  for (const ending of ['\n\r\n', '\n\n']) {
+    for (let at = chunk.indexOf(ending); at >= 0; at = chunk.indexOf(ending, at + 2)) {
+      count += 1;
+      if (count > countMax) return count;
+    }
+  }
+  return count;
+}
+
+const RATE_MS = 1_000;
+/** One that goes on after this many times its rate is not answered any more: answers cost too. */
+const CLOSED_TIMES = 2;
+
+/**
+ * Counts answers that need no token, by address: in each second so many are given, as many more refused, and the
+ * connections of what comes after that are to be closed.
+ * @param nowMs a monotonic reading, in milliseconds.
+ */
+export function createAnswerRate({
+  perSecondMax,
+  nowMs,
+}: {
+  readonly perSecondMax: number;
+  readonly nowMs: () => number;
+}): (address: string) => 'answer' | 'refuse' | 'close' {
+  const counts = new Map<string, number>();
+  let sinceMs = Number.NEGATIVE_INFINITY;
+  return (address) => {
+    if (nowMs() - sinceMs >= RATE_MS) {
+      sinceMs = nowMs();
+      counts.clear();
+    }
+    const network = networkOf(withoutMapping(address));
+    const count = (counts.get(network) ?? 0) + 1;
+    counts.set(network, count);
+    if (count <= perSecondMax) return 'answer';
+    return count <= perSecondMax * CLOSED_TIMES ? 'refuse' : 'close';
+  };
+}
+
 // Where a request comes from. A proxy knows, and its own address proves nothing: any program on its machine has the
 // same one. So the console proves itself by a secret. Other proxies speak `x-forwarded-for` alone, and are believed
 // if an operator has listed their address.

@@ -63,6 +63,7 @@ export async function startConsole(
     documents = openDocuments(NO_DOCUMENTS),
     readyFiles = undefined as ReadyFiles | undefined,
     pages = undefined as Pages['handle'] | undefined,
+    nowMs = undefined as (() => number) | undefined,
   } = {},
 ): Promise<string> {
   const controllerUrls = controllerUrl instanceof URL ? [controllerUrl.origin] : controllerUrl;
@@ -72,6 +73,7 @@ export async function startConsole(
     answerTimeoutMs,
     documents,
     readyFiles,
+    nowMs,
     pages:
       pages ??
       ((request, response) => {

@@ -11,7 +11,11 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { LeaseError } from '@leasehold/keys-core';
 import { listenProblem, type Logger } from '@leasehold/service-kit';
-import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
+import {
+  boundAnswers,
+  closePipelining,
+  createAnswerRate,
+} from '@leasehold/service-kit/answers-under-way';
 import { guardConnections } from '@leasehold/service-kit/connection-guard';
 import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import { networkOf } from '@leasehold/service-kit/network';
@@ -185,6 +189,8 @@ const REQUEST_MS_MAX = 30_000;
 const LOOK_MS = 1_000;
 /** Connections that one address may have while its callers are unknown; of more, the oldest is closed. */
 const UNKNOWN_CONNECTIONS_MAX = 500;
+/** Pages, files and redirections that one address gets in a second: a page has some sixty files, and an office one address. */
+const OWN_ANSWERS_PER_SECOND_MAX = 1_000;
 /** Requests under way on one connection. Browsers send one after the other. */
 const PER_CONNECTION_MAX = 8;
 /** Those of one answer: more than these are a leak. */
@@ -214,6 +220,8 @@ interface ConsoleServerOptions {
   /** Serves what the build has made once; what is left out is made by `pages`. */
   readonly readyFiles?: ReadyFiles | undefined;
   readonly answerTimeoutMs?: number | undefined;
+  /** A monotonic reading, in milliseconds. */
+  readonly nowMs?: (() => number) | undefined;
 }
 
 /**
@@ -239,6 +247,7 @@ export async function startConsoleServer(options: ConsoleServerOptions): Promise
   const underWay = new Set<ServerResponse>();
   let isClosing = false;
   const begin = boundAnswers(PER_CONNECTION_MAX);
+  closePipelining(server, PER_CONNECTION_MAX);
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!begin(request, response)) return;
     // Each part that follows an answer, and each controller that is tried, listens once.
@@ -296,14 +305,29 @@ function listenerOf({
   const makePage = pageMaker(rest, sources);
   const noteSource = createNoteSource(config);
   const isHttps = config.origin.startsWith('https:');
+  const countAnswer = createAnswerRate({
+    perSecondMax: OWN_ANSWERS_PER_SECOND_MAX,
+    nowMs: rest.nowMs ?? (() => performance.now()),
+  });
+  /** Whether this server may answer by itself. The controller counts what it is asked. */
+  const mayAnswer = (request: IncomingMessage, response: ServerResponse): boolean => {
+    const verdict = countAnswer(sources.of(request) ?? '');
+    if (verdict === 'close') request.socket.destroy();
+    if (verdict !== 'refuse') return verdict === 'answer';
+    response.setHeader('retry-after', '1');
+    answerText(response, 429, 'Too many requests of this address.');
+    return false;
+  };
   return (request, response) => {
     setCommonHeaders(response, { isHttps });
     noteSource(request);
     const path = pathnameOf(request);
-    if (path === '/healthz') {
-      answerHealth(response);
-    } else if (OF_THE_CONTROLLER.some((root) => path === root || path.startsWith(`${root}/`))) {
+    if (OF_THE_CONTROLLER.some((root) => path === root || path.startsWith(`${root}/`))) {
       pass(request, response);
+    } else if (!mayAnswer(request, response)) {
+      return;
+    } else if (path === '/healthz') {
+      answerHealth(response);
     } else if (isOfDocuments(path)) {
       documents(request, response);
     } else if (readyFiles?.(request, response, path) !== true) {

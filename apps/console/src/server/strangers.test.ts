@@ -143,3 +143,21 @@ test('requests that are piled up on one connection end it', async () => {
   await expect.poll(() => socket.closed).toBe(true);
   expect(making.length).toBeLessThanOrEqual(AT_ONCE_MAX);
 });
+
+test('an address gets so many answers of the console itself in a second, and is cut off when it goes on', async () => {
+  const now = { ms: 0 };
+  const url = await startConsole(NOBODY, { nowMs: () => now.ms });
+  const ask = async (): Promise<number | 'cut'> => {
+    const answer = await fetch(`${url}/healthz`).catch(() => undefined);
+    await answer?.text();
+    return answer?.status ?? 'cut';
+  };
+  const statuses: (number | 'cut')[] = [];
+  for (let asked = 0; asked < 2_001; asked += 1) statuses.push(await ask());
+
+  const countOf = (status: number | 'cut'): number =>
+    statuses.filter((one) => one === status).length;
+  expect([countOf(200), countOf(429), countOf('cut')]).toEqual([1_000, 1_000, 1]);
+  now.ms = 1_000;
+  expect(await ask()).toBe(200);
+});

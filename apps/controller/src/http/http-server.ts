@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
 import { Transform } from 'node:stream';
 import {
   appRouter,
@@ -18,7 +17,7 @@ import {
 import { readOpenApi } from '@leasehold/api/openapi';
 import { type Clock, LeaseError, LIMITS } from '@leasehold/keys-core';
 import { sharedRead } from '@leasehold/keys-core/stats';
-import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
+import { boundAnswers, closePipelining } from '@leasehold/service-kit/answers-under-way';
 import { type ConnectionGuard, guardConnections } from '@leasehold/service-kit/connection-guard';
 import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import { networkOf } from '@leasehold/service-kit/network';
@@ -460,39 +459,9 @@ export function createRequestGate(deps: RequestGateDeps): RequestGate {
       else begin(request, work);
     },
     watch(server) {
-      server.on('connection', watchSocket);
-      server.on('upgrade', ({ socket }: IncomingMessage) => socket.off('data', closeIfPipelined));
+      closePipelining(server, UNDER_WAY_MAX, { hasWebSockets: true });
     },
   };
-}
-
-/** After the server's own listener, which it takes the place of. */
-function watchSocket(socket: Socket): void {
-  socket.prependListener('data', closeIfPipelined);
-}
-
-/**
- * Closes a socket that brings many requests at once, before they are parsed: to make the objects of two
- * thousand requests takes fifty milliseconds, even if none is answered. The head of each ends with an empty
- * line, of which JSON has none but between its parts.
- */
-function closeIfPipelined(this: Socket, chunk: Buffer): void {
-  if (emptyLinesIn(chunk, UNDER_WAY_MAX) <= UNDER_WAY_MAX) return;
-  this.destroy();
-  // The parser is given this piece too, and finds no request in it.
-  chunk.fill(0);
-}
-
-/** How many empty lines there are; one more than `countMax` if there are more. */
-function emptyLinesIn(chunk: Buffer, countMax: number): number {
-  let count = 0;
-  for (const ending of ['\n\r\n', '\n\n']) {
-    for (let at = chunk.indexOf(ending); at >= 0; at = chunk.indexOf(ending, at + 2)) {
-      count += 1;
-      if (count > countMax) return count;
-    }
-  }
-  return count;
 }
 
 function isUrgent({ url = '' }: IncomingMessage): boolean {
