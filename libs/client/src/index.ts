@@ -1,6 +1,6 @@
 /** The client of a controller, for services and for Leasehold's own programs. */
 import os from 'node:os';
-import { newTimedId } from '@leasehold/keys-core';
+import { LIMITS, newTimedId } from '@leasehold/keys-core';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { controllerUrlsOf } from '@leasehold/service-kit/controllers';
 import { systemIds } from '@leasehold/service-kit/system-ids';
@@ -61,7 +61,13 @@ export {
   type LeaseScope,
   type LostGrant,
 } from './lease/lease.ts';
-export type { Observation, ObservedHolder, ObservedScope, ObservedState } from './observing.ts';
+export type {
+  Observation,
+  ObservedHolder,
+  ObservedScope,
+  ObservedState,
+  OtherHolder,
+} from './observing.ts';
 export type {
   ReservationDetail,
   ReservationFilter,
@@ -140,7 +146,13 @@ export interface LeaseholdOptions {
 
 const ANSWER_MS = 10_000;
 const CONNECT_MS = 3_000;
-const HOLDER_LENGTH_MAX = 200;
+
+/** `reminders@host-7:4711`, cut to what a holder may have. */
+function ownHolder(clientName: string): string {
+  const characters = Array.from(`${clientName}@${os.hostname()}:${String(process.pid)}`);
+  while (Buffer.byteLength(characters.join('')) > LIMITS.holderBytesMax) characters.pop();
+  return characters.join('');
+}
 
 /**
  * Connects a service to Leasehold.
@@ -156,9 +168,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
   const ids = systemIds();
   const machine: Machine = { clock, ...ids, uuid: () => newTimedId({ clock, ids }) };
   const { transport = 'ws', answerMs = ANSWER_MS, clientName = 'client' } = options;
-  const holder =
-    options.holder ??
-    `${clientName}@${os.hostname()}:${String(process.pid)}`.slice(0, HOLDER_LENGTH_MAX);
+  const holder = options.holder ?? ownHolder(clientName);
   const reachability = new Reachability({
     clock,
     transport,
@@ -211,7 +221,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     api: controller.apiWith([closedLink(closing), plainInputLink(), leasePropagationLink()]),
     keys: createKeys({ api, machine, reachability, closing }),
     reservations: createReservations({ api, machine, answerMs, reachability, closing }),
-    backends: createBackends(api, closing),
+    backends: createBackends(api, closing, transport),
     gateway: createGateway({ api, machine, answerMs, reachability, closing }),
   };
 }

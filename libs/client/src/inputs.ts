@@ -75,6 +75,14 @@ function whole(min: number, max: number): Check {
   );
 }
 
+/** Milliseconds, also parts of them. */
+function duration(min: number, max: number): Check {
+  const allowed = `must be a number of milliseconds from ${String(min)} to ${String(max)}`;
+  return rule((value) =>
+    typeof value === 'number' && value >= min && value <= max ? undefined : allowed,
+  );
+}
+
 function oneOf(...words: readonly unknown[]): Check {
   const allowed = `must be ${words.map((word) => JSON.stringify(word)).join(' or ')}`;
   return rule((value) => (words.includes(value) ? undefined : allowed));
@@ -321,10 +329,14 @@ const environmentUse = fields(
 
 const environmentWork = someFields({ veto: optional(callback), record: callback });
 
-/** @throws {LeaseholdCallError} `request.invalid`. */
-export function assertDefinition(namespace: readonly string[], options: unknown): void {
+/** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */
+export function assertDefinition(
+  namespace: readonly string[],
+  options: { readonly ttlMs?: number | undefined },
+): void {
   assertInput(namespaceSegments, namespace, 'namespace');
   assertInput(definition, options, '');
+  assertTtlRange(options.ttlMs);
 }
 
 /** @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`. */
@@ -512,12 +524,14 @@ export const resolveShape: Check = fields({ ...cancel, fresh: optional(flag) });
 export const moveShape: Check = fields({ ...cancel, toDatacenter: datacenter, reason });
 export const backendId: Check = text({ bytesMin: 1, bytesMax: LIMITS.nameBytesMax });
 
+/** It travels in a header. */
+const token: Check = matching((text) => /^[\x20-\x7E]*$/u.test(text), 'must be a string of ASCII');
+
 /** `createLeasehold`, besides `url`. */
 export const clientShape: Check = fields({
   url: anything,
   clock: anything,
-  // It travels in a header.
-  token: matching((token) => /^[\x20-\x7E]*$/u.test(token), 'must be a string of ASCII'),
+  token,
   transport: optional(oneOf('ws', 'http')),
   holder: optional(holder),
   clientName: optional(text({ bytesMax: LIMITS.nameBytesMax })),
@@ -526,20 +540,27 @@ export const clientShape: Check = fields({
   onConnection: optional(callback),
 });
 
-/** `createControllerClient`, of which only the address is checked by its value. */
+/** A timer of Node with more than this is over at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+const timer: Check = optional(duration(1, TIMER_MS_MAX));
+
+/** `createControllerClient`, besides `url`. */
 export const controllerClientShape: Check = fields({
   url: anything,
-  token: anything,
-  transport: anything,
-  callTimeoutMs: anything,
-  pingMs: anything,
-  pongTimeoutMs: anything,
-  reconnectMsMax: anything,
-  random: anything,
-  onConnection: anything,
-  onAnswer: anything,
-  connectionMs: anything,
+  token,
+  transport: oneOf('ws', 'http'),
+  callTimeoutMs: timer,
+  pingMs: timer,
+  pongTimeoutMs: timer,
+  reconnectMsMax: timer,
+  random: optional(callback),
+  onConnection: optional(callback),
+  onAnswer: optional(callback),
+  connectionMs: optional(callback),
 });
+
+/** Of time that passes in a test: a year at most. */
+export const passedMs: Check = duration(0, 366 * 24 * 3_600_000);
 
 /** A client of `createTestLeasehold`. */
 export const testClientShape: Check = fields({ holder: optional(holder) });

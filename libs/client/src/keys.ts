@@ -7,7 +7,7 @@ import { untilAnswered } from './lease/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
-import { callErrorOf } from './transport/errors.ts';
+import { callErrorOf, LeaseholdCallError } from './transport/errors.ts';
 import type { Reachability } from './transport/links.ts';
 
 type Inputs = inferRouterInputs<AppRouter>;
@@ -83,9 +83,21 @@ export function createKeys({ api, machine, reachability, closing }: KeysDeps): K
   };
 }
 
-export function createBackends(api: ControllerApi, closing: AbortSignal): Backends {
+export function createBackends(
+  api: ControllerApi,
+  closing: AbortSignal,
+  transport: 'ws' | 'http',
+): Backends {
   return {
-    watch: (backendId, options = {}) => watch(api, backendId, options, closing),
+    async *watch(backendId, options = {}) {
+      assertInput(backendIdShape, backendId, 'backendId');
+      assertInput(cancelShape, options, '');
+      if (transport === 'http') {
+        const message = 'transport: must be "ws" to watch a backend: nothing is told over HTTP.';
+        throw new LeaseholdCallError('request.invalid', { message });
+      }
+      yield* watch(api, backendId, options, closing);
+    },
   };
 }
 
@@ -96,8 +108,6 @@ async function* watch(
   options: { readonly signal?: AbortSignal | undefined },
   closing: AbortSignal,
 ): AsyncGenerator<BackendState> {
-  assertInput(backendIdShape, backendId, 'backendId');
-  assertInput(cancelShape, options, '');
   const states: BackendState[] = [];
   const known = new Set<string>();
   const linked = linkSignals([options.signal, closing, currentContext()?.signal]);

@@ -1,5 +1,5 @@
 /** Who holds a lease, an environment or a key, as it changes. */
-import type { Face } from '@leasehold/keys-core';
+import type { Face, SlotMode } from '@leasehold/keys-core';
 import { currentContext, outsideOfWork } from './context/work-context.ts';
 import { assertObserve } from './inputs.ts';
 import { pauseBeforeRetry } from './lease/calls.ts';
@@ -17,7 +17,10 @@ export interface ObservedScope {
   readonly face?: Face | undefined;
 }
 
-/** Who holds it, and what the holder says of itself. */
+/**
+ * Who holds it, and what the holder says of itself. Where several may hold it at once, the one that has held it longest,
+ * and the others in `sharing`.
+ */
 export interface ObservedHolder {
   readonly holder: string;
   readonly fencingToken: string;
@@ -25,6 +28,23 @@ export interface ObservedHolder {
   /** What the holder gave to `acquire`, or to `update` since. */
   readonly metadata: unknown;
   /** When it was granted, by the database's clock. ISO-8601. */
+  readonly since: string;
+  /** Only where several may hold it at once, with permits or shared. */
+  readonly sharing?: {
+    readonly mode: SlotMode;
+    /** Of all who hold it, this one included. */
+    readonly holderCount: number;
+    /** The first nine of the others, in the order in which they were granted. */
+    readonly others: readonly OtherHolder[];
+  };
+}
+
+/** Another one that holds it. `since` is ISO-8601, by the database's clock. */
+export interface OtherHolder {
+  readonly holder: string;
+  readonly fencingToken: string;
+  readonly leaseId: string;
+  readonly mode: SlotMode;
   readonly since: string;
 }
 

@@ -138,7 +138,7 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
     const mayRepeat = (init.method ?? 'GET') === 'GET';
     const failures = new Map<string, unknown>();
     for (let tries = 1; ; tries += 1) {
-      const url = await chosen(choice);
+      const url = await chosen(choice, init.signal ?? undefined);
       try {
         return await once(url, path, init);
       } catch (error) {
@@ -154,10 +154,11 @@ export function createControllerFetch(urls: readonly string[]): ControllerFetch 
 }
 
 /** Throws errors in the form of `fetch`, so that callers handle only one form. */
-async function chosen(choice: ControllerChoice): Promise<string> {
+async function chosen(choice: ControllerChoice, signal?: AbortSignal): Promise<string> {
   try {
-    return await choice.choose();
+    return await choice.choose(signal);
   } catch (cause) {
+    if (signal?.aborted === true) throw cause;
     throw connectionError(cause);
   }
 }
@@ -202,6 +203,8 @@ export class ControllerChoice {
   #index = 0;
   #isKnown: boolean;
   #choosing: Promise<string> | undefined;
+  /** How many calls wait for it: without one, no further address is asked. */
+  #waitingCount = 0;
 
   /** `urls`: at least one, tried in this order. */
   constructor(urls: readonly string[]) {
@@ -219,14 +222,19 @@ export class ControllerChoice {
 
   /**
    * The address to ask now.
-   * @throws {NoControllerAnswers} after {@link SIGN_OF_LIFE_MS_MAX} for each address, at most.
+   * @throws {NoControllerAnswers} after {@link SIGN_OF_LIFE_MS_MAX} for each address, at most; the reason of the signal.
    */
-  choose(): Promise<string> {
-    if (this.#isKnown) return Promise.resolve(this.#current);
+  async choose(signal?: AbortSignal): Promise<string> {
+    if (this.#isKnown) return this.#current;
     this.#choosing ??= this.#firstThatAnswers().finally(() => {
       this.#choosing = undefined;
     });
-    return this.#choosing;
+    this.#waitingCount += 1;
+    try {
+      return await unlessAborted(this.#choosing, signal);
+    } finally {
+      this.#waitingCount -= 1;
+    }
   }
 
   /** Records an answer of an address: any is a sign of life, but after some the next address is used. */
@@ -284,6 +292,7 @@ export class ControllerChoice {
         return url;
       }
       this.passOver(url);
+      if (this.#waitingCount === 0) break;
     }
     throw new NoControllerAnswers(new Map(this.#failures));
   }
@@ -304,6 +313,17 @@ export class ControllerChoice {
     this.#asking.set(url, asking);
     return asking;
   }
+}
+
+/** The promise, or the reason of a signal that aborts before. */
+function unlessAborted<Value>(promise: Promise<Value>, signal?: AbortSignal): Promise<Value> {
+  if (signal === undefined) return promise;
+  return new Promise((resolve, reject) => {
+    const abort = (): void => reject(signal.reason as Error);
+    signal.addEventListener('abort', abort);
+    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
+    if (signal.aborted) abort();
+  });
 }
 
 /** Why an address gives no sign of life; undefined if it does. */

@@ -71,11 +71,11 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
       await guard.ready();
       lease = await acquire(leasehold, request, {
         signal: signals.interrupted,
-        onWaiting: waitingTeller(request.scopes[0], cli.context.stderr),
+        onWaiting: waitingTeller(request.scopes[0], (text) => cli.note(text)),
       });
     } catch (error) {
       if (signals.interruptedBy === undefined) throw error;
-      cli.context.stderr(`leasehold: gave up waiting for ${scopesText(request.scopes)}.\n`);
+      cli.note(`gave up waiting for ${scopesText(request.scopes)}.`);
       cli.exitCode = exitCodeOf({ exitCode: null, signal: signals.interruptedBy });
       return;
     }
@@ -113,7 +113,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
               LEASEHOLD_LEASE_KEY: request.scopes[0].name,
             }),
       },
-      onStopping: (stop, leftMs) => cli.context.stderr(`${stoppingText(name, stop, leftMs)}\n`),
+      onStopping: (stop, leftMs) => cli.note(stoppingText(name, stop, leftMs)),
     });
   } finally {
     const leftMs = lease.remainingMs();
@@ -121,7 +121,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
       end?.exitCode === 0 && end.stop === undefined ? 'ok' : 'failed',
       end === undefined ? 'not started' : endText(end),
     );
-    if (released === 'unknown') cli.context.stderr(`${notReleasedText(name, leftMs)}\n`);
+    if (released === 'unknown') cli.note(notReleasedText(name, leftMs));
   }
   if (end.stop !== undefined) throw lostFailure(request, end, end.stop);
   // It ended by itself; the controller knows best whether the lease was still held then.
@@ -301,7 +301,7 @@ function stopText(stop: Stop): string {
   const { reason } = stop;
   if (reason instanceof LeaseRevoking) return `is being revoked${noteText(reason.note)}`;
   if (reason instanceof LeaseRevoked) return `was revoked${noteText(reason.note)}`;
-  if (reason instanceof LeaseLost) return LOSS_TEXT[reason.reason];
+  if (reason instanceof LeaseLost) return `${LOSS_TEXT[reason.reason]}${causeText(reason)}`;
   return stop.why === 'lost' ? 'was lost' : 'will not be renewed';
 }
 
@@ -310,8 +310,14 @@ const LOSS_TEXT: Record<LeaseLost['reason'], string> = {
   superseded: 'is held by somebody else now',
   revoked: 'was revoked',
   released: 'was released by somebody who knows its token',
-  unreachable: 'was lost: no controller answered in time',
+  unreachable: 'was lost: it could not be renewed in time',
 };
+
+/** Why it was not renewed, as far as the last try has shown. */
+function causeText({ cause }: LeaseLost): string {
+  const [why = ''] = cause instanceof Error ? cause.message.split('\n', 1) : [];
+  return why === '' ? '' : ` (${printable(why)})`;
+}
 
 function noteText(note: string | null): string {
   return note === null ? '' : ` (${printable(note)})`;
@@ -323,13 +329,13 @@ function stoppingText(name: string, stop: Stop, leftMs: number): string {
     stop.why === 'lost'
       ? 'the command is killed'
       : `the command was sent SIGTERM, and is killed in ${durationText(leftMs)}`;
-  return `leasehold: ${name} ${stopText(stop)}; ${act}.`;
+  return `${name} ${stopText(stop)}; ${act}.`;
 }
 
 /** The message when no controller answered a release. */
 function notReleasedText(name: string, leftMs: number): string {
   const until = leftMs > 0 ? ` in about ${durationText(leftMs)}` : '';
-  return `leasehold: ${name} could not be released: no controller answered. It expires${until}.`;
+  return `${name} could not be released: no controller answered. It expires${until}.`;
 }
 
 /** The failure of a run whose command was stopped because of its lease. */

@@ -56,6 +56,29 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
     (error: unknown) => error,
   );
 
+test('work that returns a thenable is under its lease until that has settled', async () => {
+  const clock = new ManualClock();
+  let finish: (value: string) => void = () => undefined;
+  let signal: AbortSignal | undefined;
+  // A query of a builder runs when somebody asks for its result.
+  const query = {
+    then: (resolve: (value: string) => void) => {
+      finish = resolve;
+    },
+  } as PromiseLike<string>;
+
+  const working = runReceived(receiveRemaining(clock, 1_000), (over) => {
+    signal = over;
+    return query;
+  });
+  await Promise.resolve();
+  await clock.advance(2_000);
+
+  expect(signal?.aborted).toBe(true);
+  finish('done');
+  expect(await working).toBe('done');
+});
+
 describe('fetch under a lease', () => {
   test('sends the receiver the remaining time, and never an instant', async () => {
     const { clock, define } = setUpLeases();

@@ -140,9 +140,18 @@ function finallyAfter<T>(fn: () => T, end: () => void): T {
     end();
     throw error;
   }
-  if (result instanceof Promise) return result.finally(end) as T;
+  // Queries of a builder and promises of another realm are no `Promise`.
+  if (isThenable(result)) return Promise.resolve(result).finally(end) as T;
   end();
   return result;
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    typeof (value as { readonly then?: unknown }).then === 'function'
+  );
 }
 
 /** Where the link puts the headers that the terminating link has to send. */

@@ -9,7 +9,7 @@ import type {
   RevocationNotice,
 } from '@leasehold/keys-core/leases';
 import { TICK_MS, type TickingClock } from '@leasehold/service-kit/boot-clock';
-import { assertInput, testClientShape } from '../inputs.ts';
+import { assertInput, passedMs, testClientShape } from '../inputs.ts';
 import { Background } from '../lease/calls.ts';
 import { createFaces, type Faces } from '../lease/lease-faces.ts';
 import {
@@ -152,8 +152,14 @@ export function createTestLeasehold(): TestLeasehold {
       clients.set(client.leasehold, client);
       return client.leasehold;
     },
-    advance: (ms) => clock.advance(ms),
-    stall: (ms) => clock.jump(ms),
+    advance(ms) {
+      assertInput(passedMs, ms, 'ms');
+      return clock.advance(ms);
+    },
+    stall(ms) {
+      assertInput(passedMs, ms, 'ms');
+      clock.jump(ms);
+    },
     cutOff: (leasehold) => clientOf(leasehold).link.cut(),
     heal(leasehold) {
       const { link, faces } = clientOf(leasehold);
@@ -167,8 +173,10 @@ export function createTestLeasehold(): TestLeasehold {
     },
     blockRenewal: (scope) => registry.setRenewable(scopeOf(scope), false),
     allowRenewal: (scope) => registry.setRenewable(scopeOf(scope), true),
-    freeze: (scope, { reason, forMs }) =>
-      registry.freeze({ ...scopeOf(scope), face: 'environment' }, reason, forMs),
+    freeze(scope, { reason, forMs }) {
+      assertInput(passedMs, forMs, 'forMs');
+      registry.freeze({ ...scopeOf(scope), face: 'environment' }, reason, forMs);
+    },
     holdingOf: (scope) => registry.holdingOf(scopeOf(scope)),
     waitersOf: (scope) => registry.waitersOf(scopeOf(scope)),
     historyOf: (scope) => registry.historyOf(scopeOf(scope)),

@@ -183,7 +183,7 @@ describe('what goes wrong', () => {
   test('a TTL that a controller refuses is refused here too', async () => {
     const { one } = setUp();
 
-    await expect(one.defineLease(['jobs'], { ttlMs: 10 }).acquire('a')).rejects.toMatchObject({
+    await expect(one.defineLease(['jobs']).acquire('a', { ttlMs: 10 })).rejects.toMatchObject({
       code: 'lease.ttl_out_of_range',
     });
   });

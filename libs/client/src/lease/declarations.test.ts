@@ -67,6 +67,64 @@ function setUpDeclarations(options: { unreachable?: UnreachableError } = {}) {
   };
 }
 
+describe('several definitions', () => {
+  const named = (name: string): LeaseDefinition =>
+    ({ namespace: [name], ttlMs: 30_000, permits: undefined }) as unknown as LeaseDefinition;
+
+  /** Declares them to a controller that refuses some. @returns the names that it was told of, and took. */
+  async function declared(names: readonly string[], refuses: (name: string) => boolean) {
+    const { background, clock } = setUpLeases();
+    const known = new Set<string>();
+    let callCount = 0;
+    const declarations = new Declarations({
+      api: {
+        leases: {
+          declare: {
+            mutate({ declarations: told }) {
+              callCount += 1;
+              const of = told.map(({ namespace }) => [namespace].flat().join('.'));
+              if (of.length > 1_000 || of.some(refuses)) {
+                return Promise.reject(new LeaseholdCallError('request.invalid'));
+              }
+              for (const name of of) known.add(name);
+              return Promise.resolve({ declared: of.length });
+            },
+          },
+        },
+      },
+      machine: { clock, uuid: () => 'id', random: () => 0.5 },
+      background,
+      answerMs: ANSWER_MS,
+      reachability: { isHopeless: () => false, explain: (call) => call() },
+    });
+    for (const name of names) declarations.add(named(name));
+    await settled();
+    declarations.send();
+    await settled();
+    return { known, calls: () => callCount, declarations };
+  }
+
+  test('are all known but the one that is refused, which is not sent again', async () => {
+    const { known, calls, declarations } = await declared(
+      ['a', 'bad', 'c'],
+      (name) => name === 'bad',
+    );
+    expect([...known]).toEqual(['a', 'c']);
+    const before = calls();
+
+    declarations.send();
+    await settled();
+
+    expect(calls()).toBe(before);
+  });
+
+  test('are declared in several calls where one may not have as many', async () => {
+    const names = Array.from({ length: 2_001 }, (_, nth) => `n${String(nth)}`);
+
+    expect((await declared(names, () => false)).known.size).toBe(names.length);
+  });
+});
+
 describe('a number of permits', () => {
   test('is declared once, and again before it is used a day later', async () => {
     const { clock, definition, sent } = setUpDeclarations();

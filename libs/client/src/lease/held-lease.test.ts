@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { settled } from '../double/index.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
+import { LeaseholdCallError } from '../transport/errors.ts';
 import { LeaseLost, LeaseRevoked, LeaseRevoking } from './lease.ts';
 
 const TTL_MS = 12_000;
@@ -82,6 +83,21 @@ describe('a held lease', () => {
     expect(abortedAtMs).toBeGreaterThan(deadlineMs - 200);
     expect(reasonOf(lease.signal)).toBe('unreachable');
     expect(thrownBy(() => lease.assertHeld())).toBe(lease.signal.reason);
+  });
+
+  test('tells why it could not be renewed, where a controller has answered', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const refusal = new LeaseholdCallError('auth.required', { message: 'The token was revoked.' });
+    wire.heartbeat = () => Promise.reject(refusal);
+
+    await clock.advance(TTL_MS);
+
+    expect(lease.signal.reason).toMatchObject({
+      reason: 'unreachable',
+      message: expect.stringContaining('The token was revoked.') as string,
+      cause: refusal,
+    });
   });
 
   test('C16 has two more renewal tries before its deadline after a lost reply', async () => {

@@ -116,6 +116,8 @@ export class HeldLease implements Lease {
   #lost: LeaseLost | undefined;
   /** How the grant ended, as the controller reported it; it needs no release then. */
   #verdict: ReleaseReport | undefined;
+  /** Why the last renewal had no answer. */
+  #failure: unknown;
   #isAsking = false;
   #release: Promise<ReleaseReport> | undefined;
   #updates: Promise<unknown> = Promise.resolve();
@@ -329,6 +331,7 @@ export class HeldLease implements Lease {
 
   renewed(requestId: number, deadlines: LeaseDeadlines, nowMs: number): void {
     if (this.#state !== 'held') return;
+    this.#failure = undefined;
     const stops = this.#keeper.renewed(requestId, withLead(deadlines), nowMs);
     if (stops.length > 0) this.#lose(this.#lossByTheClock());
     else if (!this.#keeper.isUnconfirmed) this.#isAsking = false;
@@ -342,9 +345,11 @@ export class HeldLease implements Lease {
     else this.#loseBy(reason);
   }
 
-  /** A renewal had no answer. */
-  failed(requestId: number): void {
-    if (this.#state === 'held') this.#keeper.failed(requestId, this.#machine.clock.nowMs());
+  /** A renewal had no answer. @param cause why, if that is known. */
+  failed(requestId: number, cause?: unknown): void {
+    if (this.#state !== 'held') return;
+    this.#failure = cause;
+    this.#keeper.failed(requestId, this.#machine.clock.nowMs());
   }
 
   /** An operator has revoked it, at once or gracefully. */
@@ -382,7 +387,8 @@ export class HeldLease implements Lease {
       const { note } = this.#notice.reason as LeaseRevoking;
       return new LeaseRevoked(this.#grant(), note);
     }
-    return new LeaseLost(this.#isAsking ? 'unreachable' : 'expired', { grant: this.#grant() });
+    const reason = this.#isAsking ? 'unreachable' : 'expired';
+    return new LeaseLost(reason, { grant: this.#grant(), cause: this.#failure });
   }
 
   #loseBy(reason: Exclude<RefusalReason, 'renewal_blocked'>, note: string | null = null): void {

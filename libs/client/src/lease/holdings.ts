@@ -226,15 +226,15 @@ export class Holdings implements LeaseOwner {
   }
 
   async #renew(due: readonly Due[]): Promise<void> {
-    const answers = await this.#heartbeat(due.map(({ lease }) => lease));
+    const { answers, failure } = await this.#heartbeat(due.map(({ lease }) => lease));
     // First of all: whether there was a gap before the answers.
     const nowMs = this.#machine.clock.nowMs();
     this.tick(nowMs);
     for (const [place, { lease, requestId }] of due.entries()) {
-      const answer = answers?.[place];
+      const answer = answers[place];
       if (answer?.outcome === 'renewed') lease.renewed(requestId, answer.deadlines, nowMs);
       else if (answer?.outcome === 'refused') lease.refused(answer.reason);
-      if (answer === undefined) lease.failed(requestId);
+      if (answer === undefined) lease.failed(requestId, failure);
       this.#schedule(lease);
     }
   }
@@ -274,20 +274,21 @@ export class Holdings implements LeaseOwner {
 
   /** Only refusals are used: other answers leave the deadlines here early, never late. */
   async #recheck(leases: readonly HeldLease[]): Promise<void> {
-    const answers = await outsideOfWork(() => this.#heartbeat(leases));
+    const { answers } = await outsideOfWork(() => this.#heartbeat(leases));
     for (const [place, lease] of leases.entries()) {
-      const answer = answers?.[place];
+      const answer = answers[place];
       if (answer?.outcome === 'refused') lease.refused(answer.reason);
     }
   }
 
   /**
    * Renews leases of one datacenter. Returns the answers in the order of the leases, undefined for a lease without
-   * one; undefined as a whole if no answer came before the last lease is over.
+   * one; and the failure, if no answer came before the last lease is over, or all were refused together.
    */
-  async #heartbeat(
-    leases: readonly HeldLease[],
-  ): Promise<readonly (HeartbeatAnswer | undefined)[] | undefined> {
+  async #heartbeat(leases: readonly HeldLease[]): Promise<{
+    readonly answers: readonly (HeartbeatAnswer | undefined)[];
+    readonly failure?: unknown;
+  }> {
     const refs: GrantRef[] = [];
     let untilMs = 0;
     for (const lease of leases) {
@@ -300,10 +301,10 @@ export class Holdings implements LeaseOwner {
         { ms: untilMs - this.#machine.clock.nowMs(), signal: this.#background.signal },
         (ending) => this.#wire.heartbeat(refs, ending, leases[0]?.datacenter),
       );
-      return inOrderOf(refs, answers);
-    } catch {
+      return { answers: inOrderOf(refs, answers) };
+    } catch (failure) {
       // Whatever went wrong, another try follows; the keeper watches the deadline.
-      return undefined;
+      return { answers: [], failure };
     }
   }
 }

@@ -1,5 +1,6 @@
 /** Puts together what the leases and environments of one client have in common. */
 import { setImmediate } from 'node:timers/promises';
+import { LIMITS } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { currentContext, outsideOfWork } from '../context/work-context.ts';
 import { type Machine, pause } from '../machine.ts';
@@ -194,6 +195,7 @@ function openSession(options: SessionOptions): void {
 // Tells the controller which leases this service takes, so that people see them before one is held.
 
 const CALL_MS = 5_000;
+const DECLARED_AT_ONCE_MAX = LIMITS.acquiresPerCallMax;
 
 type Declare = (
   ...call: Parameters<ControllerApi['leases']['declare']['mutate']>
@@ -331,14 +333,26 @@ export class Declarations {
     const definitions = [...this.#unsent];
     this.#unsent.clear();
     this.#deps.background.add(
-      this.#declare(definitions)
-        .catch(() => {
-          for (const definition of definitions) this.#unsent.add(definition);
-        })
-        .finally(() => {
-          this.#isSending = false;
-        }),
+      this.#declareAll(definitions).finally(() => {
+        this.#isSending = false;
+      }),
     );
+  }
+
+  /** One that a controller refuses is left out: it must not keep the others from being known. */
+  async #declareAll(definitions: readonly LeaseDefinition[]): Promise<void> {
+    for (let from = 0; from < definitions.length; from += DECLARED_AT_ONCE_MAX) {
+      const some = definitions.slice(from, from + DECLARED_AT_ONCE_MAX);
+      try {
+        await this.#declare(some);
+      } catch (error) {
+        if (!isRefusedForWhatItSays(error)) {
+          for (const definition of some) this.#unsent.add(definition);
+        } else if (some.length > 1) {
+          for (const one of some) await this.#declareAll([one]);
+        }
+      }
+    }
   }
 
   async #declare(definitions: readonly LeaseDefinition[], datacenter?: string): Promise<void> {
@@ -355,6 +369,12 @@ export class Declarations {
       ),
     );
   }
+}
+
+/** Not for who sends it, nor for what may pass. */
+function isRefusedForWhatItSays(thrown: unknown): boolean {
+  const error = callErrorOf(thrown);
+  return error instanceof LeaseholdCallError && !error.retryable && !error.code.startsWith('auth.');
 }
 
 /** What is declared, and where. */

@@ -202,7 +202,7 @@ export class LeaseLost extends LeaseholdCallError {
     const { grant } = options;
     const what = grant === undefined ? 'The lease of the caller' : scopeText(grant.scope);
     super('lease.lost', {
-      message: `${what} is lost: ${LOSS_TEXT[reason]}.`,
+      message: `${what} is lost: ${lossText(reason, options.cause)}`,
       details: { reason, leaseId: grant?.leaseId, fencingToken: grant?.fencingToken },
       cause: options.cause,
     });
@@ -219,6 +219,15 @@ const LOSS_TEXT: Record<LeaseLossReason, string> = {
   released: 'it was released',
   unreachable: 'no controller answered in time',
 };
+
+/** A controller may have answered, and refused to renew it: its caller's token was revoked. */
+function lossText(reason: LeaseLossReason, cause: unknown): string {
+  if (reason !== 'unreachable' || !(cause instanceof LeaseholdCallError)) {
+    return `${LOSS_TEXT[reason]}.`;
+  }
+  const [why = ''] = cause.message.split('\n', 1);
+  return `it could not be renewed in time. ${why}`;
+}
 
 /** Lost because an operator revoked it. */
 export class LeaseRevoked extends LeaseLost {
