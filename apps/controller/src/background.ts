@@ -171,7 +171,8 @@ export function backgroundJobs(deps: {
     fed('event counts', STATISTICS_EVERY_MS, rollup),
     { name: 'health', everyMs: HEALTH_EVERY_MS, run: () => deps.health.judge() },
     fed('names', NAMES_EVERY_MS, names),
-    ...webhookJobs(deps),
+    // Without a webhook there is nobody to tell.
+    ...(deps.webhook.isConfigured ? [fed('webhook', WEBHOOK_EVERY_MS, deps.webhook)] : []),
     {
       name: 'moves',
       everyMs: MOVES_EVERY_MS,
@@ -194,16 +195,6 @@ export function backgroundJobs(deps: {
     { name: 'bulk actions', everyMs: BULK_EVERY_MS, run: () => deps.bulk.runOnce() },
     ...shared.map((job) => inOneController(job, deps.whileLeader, deps)),
   ];
-}
-
-/** Without a webhook there is nobody to tell. */
-function webhookJobs({
-  webhook,
-}: {
-  readonly webhook: Pick<Webhook, 'isConfigured' | 'runOnce'>;
-}): Job[] {
-  if (!webhook.isConfigured) return [];
-  return [{ name: 'webhook', everyMs: WEBHOOK_EVERY_MS, run: (signal) => webhook.runOnce(signal) }];
 }
 
 /** A round of a job whose answer is this has left work undone: the next round begins at once. */

@@ -214,6 +214,19 @@ test('without a webhook there is nothing to show and nothing to test', async () 
   });
 });
 
+test('a round that has sent as many messages as one may reports that there is more', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { on, webhook } = await open(url);
+  for (let nth = 0; nth < 51; nth += 1) await act(on, 'tokens.revoke');
+  let moreCount = 0;
+  const round = () => webhook.runOnce(new AbortController().signal, () => (moreCount += 1));
+
+  await round();
+  expect([received.length, moreCount]).toEqual([50, 1]);
+  await round();
+  expect([received.length, moreCount]).toEqual([51, 1]);
+});
+
 test('what callers write makes neither a link nor a mention in Slack', async () => {
   const { url, received } = await receiver((response) => response.end());
   const { on, round } = await open(url, { format: 'slack', secret: null });

@@ -48,18 +48,20 @@ interface WebhookDeps {
 export interface Webhook {
   readonly isConfigured: boolean;
   readonly service: WebhookService;
-  runOnce(signal: AbortSignal): Promise<void>;
+  /** @param onMore called when more is to be told than one round tells. */
+  runOnce(signal: AbortSignal, onMore?: () => void): Promise<void>;
 }
 
 export function createWebhook(deps: WebhookDeps): Webhook {
   const { config, store, datacenter } = deps;
   return {
     isConfigured: config !== null,
-    async runOnce(signal) {
+    async runOnce(signal, onMore) {
       if (config === null) return;
-      for (let sent = 0; sent < MESSAGES_MAX && !signal.aborted; sent += 1) {
-        if (!(await tellNext({ ...deps, config }, signal))) return;
+      for (let sent = 0; sent < MESSAGES_MAX; sent += 1) {
+        if (signal.aborted || !(await tellNext({ ...deps, config }, signal))) return;
       }
+      onMore?.();
     },
     service: {
       async get() {
