@@ -38,7 +38,7 @@ const LISTS: Readonly<Record<string, readonly Place[]>> = {
         'comment datacenter endReason ladder leaseId metadata mode pool releasedAt remainingMs renewable renewedAt stopsBy ttlMs',
       ),
     },
-    { file: CSV, without: ['mode', 'pool', 'ttlMs'] },
+    { file: CSV, without: ['pool', 'ttlMs'] },
   ],
   environments: [
     GRANTS,
@@ -48,7 +48,7 @@ const LISTS: Readonly<Record<string, readonly Place[]>> = {
         'comment datacenter endReason fencingToken ladder leaseId metadata mode pool releasedAt remainingMs renewable renewedAt stopsBy ttlMs waiters',
       ),
     },
-    { file: CSV, without: ['mode', 'pool', 'ttlMs'] },
+    { file: CSV, without: ['pool', 'ttlMs'] },
   ],
   drones: [
     {

@@ -346,6 +346,35 @@ describe('leasehold leases, of what several may hold at once', () => {
     });
   });
 
+  test('one of several holders is revoked by the id of its lease, and nobody where none is named', async () => {
+    const scope = 'exports/revoked';
+    const reason = ['--reason', 'stuck'];
+    await permits('set', 'exports', '--per-key', '2', '--total', '5', ...reason);
+    await acquire(scope, '--permit', '--holder', 'one');
+    const two = await cli.answer<{ leaseId: string }>(
+      ...['leases', 'acquire', scope, '--permit', '--holder', 'two'],
+    );
+    const revoke = (...args: string[]) =>
+      cli.run('leases', 'revoke', scope, '--force', ...reason, ...args);
+    const unnamed = await revoke();
+    const blocked = await cli.run('leases', 'block-renewal', scope);
+    const strange = await revoke('--lease-id', crypto.randomUUID());
+    const before = await cli.run('leases', 'show', scope, '--at', new Date().toISOString());
+    const named = await revoke('--lease-id', two.leaseId);
+
+    for (const { exitCode, stderr } of [unnamed, blocked]) {
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain('2 hold exports/revoked at once: --lease-id must name');
+    }
+    expect(strange.stderr).toContain('Nobody holds exports/revoked with the lease id');
+    expect(before.stdout).toMatch(/^holders +2$/mu);
+    expect(before.stdout).toMatch(/^one +permit .*\ntwo +permit /mu);
+    expect(named.stdout).toMatch(/^two no longer holds exports\/revoked: /u);
+    expect(await cli.answer('leases', 'show', scope)).toMatchObject({
+      pool: { used: 1, holders: [{ holder: 'one' }] },
+    });
+  });
+
   test('acquire --shared holds a lease beside others that share it, and only beside those', async () => {
     const first = await acquire('documents/d', '--shared', '--holder', 'reader');
     const second = await acquire('documents/d', '--shared', '--json');

@@ -4,7 +4,7 @@ import { FACES, type Face } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { LeaseListInput, LeaseTreeNode, LeaseView } from '../controller-api.ts';
-import { refusal } from '../failures.ts';
+import { refusal, usageFailure } from '../failures.ts';
 import {
   nothingText,
   ownFilter,
@@ -68,11 +68,14 @@ export function addLeases(cli: Cli, program: Command): void {
       allowRenewal:
         'Undo block-renewal, if the lease has not expired; a holder that has stopped does not continue',
     },
-    withOptions: withScope,
-    find: async (client, text, options: ScopeOptions) => {
-      const { scope, lease } = await findLease(LEASES, client, text, options);
+    withOptions: (command) => withLeaseId(withScope(command)),
+    find: async (client, text, options: OneOptions) => {
+      const { scope, lease } = await findOne(LEASES, client, text, options);
       const { datacenter } = options;
-      return { leaseId: lease.leaseId, datacenter, shownAs: scopeText(scope) };
+      const { leaseId, holder, mode } = lease;
+      const name = scopeText(scope);
+      const shownAs = mode === null ? name : `${name} by ${printable(holder)}`;
+      return { leaseId, datacenter, shownAs };
     },
   });
   addHistory(cli, parent, LEASES);
@@ -290,7 +293,8 @@ function addHistory(cli: Cli, parent: Command, face: LeaseFace): void {
 
 const WATCH_HELP = `
 A line for the present holder, and for each that follows, or for new metadata. It goes on after a lost connection, until
-Ctrl-C, which ends it with code 0. When changes follow each other closely, only the newest is shown.`;
+Ctrl-C, which ends it with code 0. When changes follow each other closely, only the newest is shown. Where several hold it
+at once, the others follow on lines of their own.`;
 
 /** Who holds it, and who after that. */
 function addWatch(cli: Cli, parent: Command, { noun, aNoun, argument, router }: LeaseFace): void {
@@ -316,9 +320,20 @@ function addWatch(cli: Cli, parent: Command, { noun, aNoun, argument, router }: 
 
 function holdingText(holding: ObservedState): string {
   if (holding === null) return 'free';
-  const { holder, since, fencingToken, leaseId, metadata } = holding;
+  const { holder, since, fencingToken, leaseId, metadata, sharing } = holding;
   const said = metadata === null ? '' : `  ${printable(JSON.stringify(metadata))}`;
-  return `held  ${since}  by ${printable(holder)}  token ${fencingToken}  ${leaseId}${said}`;
+  const held = `held  ${since}  by ${printable(holder)}  token ${fencingToken}  ${leaseId}${said}`;
+  if (sharing === undefined) return held;
+  const { mode, holderCount, others } = sharing;
+  const more = holderCount - 1 - others.length;
+  return [
+    `${held}  ${mode}, ${String(holderCount)} in all`,
+    ...others.map(
+      (other) =>
+        `      ${other.since}  by ${printable(other.holder)}  token ${other.fencingToken}  ${other.leaseId}  ${other.mode}`,
+    ),
+    ...(more > 0 ? [`      and ${String(more)} more`] : []),
+  ].join('\n');
 }
 
 /** How leases and environments are called on the command line, and where they are queried. */
@@ -370,6 +385,46 @@ async function findLease(
   );
 }
 
+/** Of a command that acts on one lease; {@link withLeaseId} adds it. */
+interface OneOptions extends ScopeOptions {
+  readonly leaseId?: string;
+}
+
+/** Adds `--lease-id`. */
+function withLeaseId(command: Command): Command {
+  return command.option('--lease-id <id>', 'of this holder; needed where several hold it at once');
+}
+
+/**
+ * The lease that is acted on: of several that hold it at once, the one that is named.
+ * @throws {CliFailure} `cli.usage` if none is named, `lease.not_held` if it is not there.
+ */
+async function findOne(
+  face: LeaseFace,
+  client: ControllerApi,
+  text: string,
+  options: OneOptions,
+): Promise<{ scope: Scope; lease: LeaseView }> {
+  const found = await findLease(face, client, text, options);
+  const { scope, lease } = found;
+  const { leaseId, datacenter } = options;
+  const { used = 1 } = lease.pool ?? {};
+  if (leaseId === undefined) {
+    if (used <= 1) return found;
+    throw usageFailure(
+      `${String(used)} hold ${scopeText(scope)} at once: --lease-id must name the lease of one of them.`,
+      `\`leasehold ${face.group} show ${scopeText(scope)}\` lists them.`,
+    );
+  }
+  const of = { ...scope, includeChildren: false, leaseId, limit: 1, datacenter };
+  const [named] = (await client[face.router].list.query(of)).items;
+  if (named !== undefined) return { scope, lease: named };
+  throw refusal(
+    `${face.noun}.not_held`,
+    `Nobody holds ${scopeText(scope)} with the lease id ${printable(leaseId)}.`,
+  );
+}
+
 /** A name without a namespace is often that of a namespace. */
 function namespaceHint(
   { noun, group }: Pick<LeaseFace, 'noun' | 'group'>,
@@ -380,7 +435,7 @@ function namespaceHint(
   return `${noun === 'lease' ? 'A lease' : 'An environment'} is NAMESPACE/KEY: if ${text} is a namespace, \`leasehold ${group} ls --namespace ${text}\` lists what is in it. `;
 }
 
-interface RevokeOptions extends ScopeOptions {
+interface RevokeOptions extends OneOptions {
   readonly reason: string;
   readonly force?: boolean;
 }
@@ -393,16 +448,21 @@ the holder has released it, or when it has expired.
 it succeeds any more. A connected holder is notified. One that cannot be reached may continue to work
 until the time that is printed. Only the fencing token distinguishes its work from that of the next holder.`;
 
+const HELP_OF_SEVERAL = `
+
+Where several hold a lease at once, by permits or shared, --lease-id names the one whose lease is revoked.`;
+
 /** `leasehold leases revoke` and `leasehold env revoke`. */
 function addRevoke(cli: Cli, parent: Command, face: LeaseFace): void {
   const { noun, aNoun, router, argument } = face;
   const command = cli.leaf(parent, `revoke ${argument}`, `Revoke ${aNoun}`);
-  withReason(withScope(command), true)
+  const withScopes = noun === 'lease' ? withLeaseId(withScope(command)) : withScope(command);
+  withReason(withScopes, true)
     .option('--force', 'end the grant at once, without asking its holder')
-    .addHelpText('after', HELP)
+    .addHelpText('after', noun === 'lease' ? `${HELP}${HELP_OF_SEVERAL}` : HELP)
     .action(async (text: string, options: RevokeOptions) => {
       const client = cli.client();
-      const { scope, lease } = await findLease(face, client, text, options);
+      const { scope, lease } = await findOne(face, client, text, options);
       const { force, reason, datacenter } = options;
       const mode = force === true ? 'force' : 'graceful';
       const { leaseId } = lease;
@@ -411,17 +471,22 @@ function addRevoke(cli: Cli, parent: Command, face: LeaseFace): void {
         const why = isHeld(lease) ? 'has ended meanwhile' : `is ${lease.phase}`;
         throw refusal(`${noun}.not_held`, `Nobody holds ${scopeText(scope)}: it ${why}.`);
       }
-      cli.show(answer, () => revokedText(scope, lease.holder, answer));
+      cli.show(answer, () => revokedText(scope, lease, answer));
     });
 }
 
 /** What has changed, and until when the former holder may still act. */
 function revokedText(
   scope: Scope,
-  holder: string,
+  { holder, mode }: LeaseView,
   { outcome, stopsBy }: { readonly outcome: string; readonly stopsBy: string | null },
 ): string {
   const until = stopsBy ?? 'its last deadline';
+  if (mode !== null) {
+    return outcome === 'revoking'
+      ? `${printable(holder)} was told to stop: its lease of ${scopeText(scope)} ends by ${until}.`
+      : `${printable(holder)} no longer holds ${scopeText(scope)}: its lease was revoked. If it cannot be reached, it may act until ${until}.`;
+  }
   return outcome === 'revoking'
     ? `${scopeText(scope)} is being revoked: ${printable(holder)} was told to stop, and it is free by ${until}.`
     : `${scopeText(scope)} was revoked and is free. If ${printable(holder)} cannot be reached, it may act until ${until}.`;

@@ -179,11 +179,17 @@ function wishText({ mode, action, together }: WaitView): string {
   return [mode ?? '', printableOr(action, ''), others].filter((text) => text !== '').join(' ');
 }
 
-function holdersText({ holders, holderCount, permits }: WaitView): string {
+function holdersText({ holders, holderCount, permits, totalUsed }: WaitView): string {
   const names = holders.map(({ holder }) => printableOr(holder)).join(', ');
   const held = `${names === '' ? '-' : names}${moreText(holderCount - holders.length)}`;
   if (permits === null) return held;
-  return `${held} (${usedText(holderCount, permits.perKey)})`;
+  const ofAll = permits.total === null ? '' : `; ${totalText(totalUsed, permits.total)}`;
+  return `${held} (${usedText(holderCount, permits.perKey)}${ofAll})`;
+}
+
+/** A controller of the version before does not tell how many are used. */
+function totalText(used: number | null | undefined, permits: number): string {
+  return `${used == null ? '-' : String(used)}/${String(permits)} of all keys`;
 }
 
 /** Of the holder whose grant expires first. */
@@ -261,13 +267,17 @@ export function holderIn({ detail }: Pick<EventView, 'detail'>): {
  */
 export function historyColumns(
   events: readonly EventView[],
-  newest?: Pick<LeaseView, 'leaseId' | 'holder' | 'comment'> | null,
+  newest?:
+    (Pick<LeaseView, 'leaseId' | 'holder' | 'comment'> & Partial<Pick<LeaseView, 'pool'>>) | null,
 ): readonly Column<EventView>[] {
   const holders = new Map(
     events
       .map((event) => [event.leaseId, holderIn(event)] as const)
       .filter(([, { holder }]) => holder !== ''),
   );
+  for (const { leaseId, holder } of newest?.pool?.holders ?? []) {
+    if (!holders.has(leaseId)) holders.set(leaseId, { holder: printable(holder), comment: '' });
+  }
   if (newest != null) {
     const { leaseId, holder, comment } = newest;
     holders.set(leaseId, { holder: printable(holder), comment: printableOr(comment, '') });
@@ -317,7 +327,7 @@ function parseMoment(text: string): string {
 
 /** Who held it, and what is not known. */
 export function momentText(noun: string, name: string, moment: Moment): string {
-  const { at, phase, grant, oldestAt } = moment;
+  const { at, phase, grant, sharing, oldestAt } = moment;
   if (phase === 'unknown') {
     return `What happened to ${noun} ${name} at ${at} is not kept. The oldest moment that is kept is ${oldestAt ?? '-'}.`;
   }
@@ -327,9 +337,13 @@ export function momentText(noun: string, name: string, moment: Moment): string {
     ['at', at],
     ['phase', phase],
   ];
-  if (grant === null) return detailsText(head);
+  // A controller of the version before does not tell of several.
+  if (sharing != null && sharing.holderCount > 0) return severalText(head, sharing);
+  const others = sharing?.isComplete === false ? [['note', NOT_ALL_SEEN] as [string, string]] : [];
+  if (grant === null) return detailsText([...head, ...others]);
   return detailsText([
     ...head,
+    ...others,
     [isHeld ? 'holder' : 'last holder', printableOr(grant.holder, 'not kept')],
     ['fencing token', grant.fencingToken],
     ['lease id', grant.leaseId],
@@ -343,6 +357,41 @@ export function momentText(noun: string, name: string, moment: Moment): string {
       : [['renewal blocked', actText(grant.blocked.at, grant.blocked)] as [string, string]]),
     ['datacenter', moment.datacenter],
   ]);
+}
+
+const NOT_ALL_SEEN =
+  'Others may have held it too: only the grants around that moment were looked at.';
+
+const MOMENT_HOLDER_COLUMNS: readonly Column<Grant>[] = [
+  { head: 'holder', text: ({ holder }) => printableOr(holder, 'not kept') },
+  { head: 'mode', text: ({ mode }) => mode ?? '' },
+  { head: 'token', text: ({ fencingToken }) => fencingToken },
+  { head: 'since', text: ({ since }) => since ?? 'not kept' },
+  { head: 'until', text: untilText },
+  {
+    head: 'what happened',
+    text: ({ end, blocked }) => {
+      const what =
+        end === null ? blocked && actText('renewal blocked', blocked) : actText(end.kind, end);
+      return what ?? '';
+    },
+  },
+  { head: 'lease id', text: ({ leaseId }) => leaseId },
+];
+
+/** All who held it then. */
+function severalText(
+  head: readonly [string, string][],
+  { holderCount, holders, isComplete }: NonNullable<Moment['sharing']>,
+): string {
+  const details = detailsText([
+    ...head,
+    ['holders', String(holderCount)],
+    ...(isComplete ? [] : [['note', NOT_ALL_SEEN] as [string, string]]),
+  ]);
+  const more = holderCount - holders.length;
+  const rest = more > 0 ? `\nand ${String(more)} more` : '';
+  return `${details}\n\n${tableText(holders, MOMENT_HOLDER_COLUMNS)}${rest}`;
 }
 
 function untilText({ until, end }: Grant): string {
@@ -377,12 +426,13 @@ type MostWaited = MostWaitedPage['items'][number];
 /** Why callers wait for one lease or environment; by name, who made them wait. */
 export function whyText(why: LeaseWhy, format: ListFormat): string {
   if (format === 'name') return rowsText(why.blockers, BLOCKER_COLUMNS, format);
-  const { holders, holderCount, waiters, waiterCount, waits, blockers, fromAt, asOf } = why;
+  const { holders, holderCount, total, waiters, waiterCount, waits, blockers, fromAt, asOf } = why;
   return [
     part(
       holderCount === 0 ? 'Nobody holds it.' : 'Held now',
       tableOf(holders, holderColumns(asOf)) + moreLineText(holderCount - holders.length),
     ),
+    ...(total == null ? [] : [`Permits: ${totalText(total.used, total.permits)}.`]),
     part(
       waiterCount === 0 ? 'Nobody waits.' : `${countText(waiterCount, 'waits', 'wait')} now`,
       tableOf(waiters, WHY_COLUMNS) + moreLineText(waiterCount - waiters.length),

@@ -86,7 +86,15 @@ const GRANT_COLUMNS = [
   'asOf',
 ];
 
-const LEASE_COLUMNS = ['namespace', 'name', 'action', ...GRANT_COLUMNS, 'comment', 'metadata'];
+const LEASE_COLUMNS = [
+  'namespace',
+  'name',
+  'action',
+  ...GRANT_COLUMNS,
+  'comment',
+  'metadata',
+  'mode',
+];
 
 const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
   keys: {

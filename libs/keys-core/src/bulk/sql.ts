@@ -192,7 +192,7 @@ export function readItems(
   return sql.$queryRaw<Dated<BulkItemView, 'doneAt'>[]>`
     select i.place, i.lease_id::text as "leaseId", i.fencing_token::text as "fencingToken",
       coalesce(l.face, e.face) as face, coalesce(l.namespace, e.namespace) as namespace,
-      coalesce(l.name, e.name) as name, i.done_at as "doneAt", i.code
+      coalesce(l.pool, l.name, e.name) as name, i.done_at as "doneAt", i.code
     from (
       select * from bulk_item i
       where i.bulk_id = ${bulkId}::uuid
@@ -422,7 +422,7 @@ export async function readOpenItems(
     (Omit<OpenItem, 'resource'> & { [K in keyof Resource]: Resource[K] | null })[]
   >`
     select i.place, i.lease_id as "leaseId", coalesce(l.face, a.face) as face,
-      coalesce(l.namespace, a.namespace) as namespace, coalesce(l.name, a.name) as name,
+      coalesce(l.namespace, a.namespace) as namespace, coalesce(l.pool, l.name, a.name) as name,
       coalesce(
         l.fencing_token = i.fencing_token
           and lease_unexpired(l.released_at, l.end_reason, l.expires_at),

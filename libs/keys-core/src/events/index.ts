@@ -34,9 +34,11 @@ export {
   type HistoryRow,
   type Holding,
   holderAt,
+  holdersAt,
+  mayHaveSeveral,
   readFactsAround,
+  readGrantsAround,
   readHistory,
-  readWaiters,
 } from './sql/history.ts';
 
 /**

@@ -1,6 +1,6 @@
 /** What all faces have in common: the caller, and how lists, events and waiters are shown. */
 import type { Ladder } from './ladder.ts';
-import type { EndReason, Phase, RevokeOutcome } from './lease.ts';
+import type { EndReason, Phase, RevokeOutcome, SlotMode } from './lease.ts';
 import type { Face, Named, Resource } from './resource.ts';
 
 /**
@@ -179,6 +179,8 @@ export interface HolderAtGrant {
   /** What an environment was used for. */
   readonly action: string | null;
   readonly comment: string | null;
+  /** How it was held beside others, or alone where others may share it; null for what one holds at a time. */
+  readonly mode: SlotMode | null;
   /** Null where its beginning is not kept any more. */
   readonly since: string | null;
   /** When it ended, also after the moment; null while it lasts, or where that is not known. */
@@ -205,8 +207,19 @@ export interface HolderAt {
    * one that expired was over some time before. `unknown`: the moment is before everything that is kept.
    */
   readonly phase: 'held' | 'expiring' | 'free' | 'unknown';
-  /** The grant at that moment, or while nobody held it the last one before, if it is known. */
+  /**
+   * The grant at that moment, of several the one that had lasted longest; or while nobody held it the last one before, if
+   * it is known.
+   */
   readonly grant: HolderAtGrant | null;
+  /** All who held it then, in the order in which they were granted; null for what one held at a time. */
+  readonly sharing: {
+    readonly holderCount: number;
+    /** False where so many were granted before, or ended after, that others may have held it too. */
+    readonly isComplete: boolean;
+    /** The first 100. */
+    readonly holders: readonly HolderAtGrant[];
+  } | null;
   /** The oldest moment of which history is kept; null for an empty history. */
   readonly oldestAt: string | null;
   readonly datacenter: string;

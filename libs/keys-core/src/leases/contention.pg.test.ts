@@ -105,7 +105,21 @@ test('who waits for a permit is shown with how many there are, for each key and 
     mode: 'permit',
     holderCount: 1,
     permits: { perKey: 2, total: 3 },
+    totalUsed: 3,
   });
+});
+
+test('of who waits because all keys together have no more permits it is told, also why, how many are used', async () => {
+  const on = await openOperatedLeases();
+  await declarePermits(on, { perKey: 2, total: 3 }, NAMESPACE);
+  for (const name of ['x', 'x', 'y']) await acquired(on, { ...OF, name, mode: 'permit' });
+  await inLine(on, 'late', { ...OF, name: 'z', mode: 'permit' });
+
+  const [waiter] = await waits(on);
+  const why = await on.operations.why({ ...OF, name: 'z', windowMinutes: 60 }, OPERATOR);
+
+  expect(waiter).toMatchObject({ holders: [], permits: { total: 3 }, totalUsed: 3 });
+  expect(why).toMatchObject({ holderCount: 0, total: { used: 3, permits: 3 } });
 });
 
 test('a request for several leases is shown in each line with what else it wants', async () => {

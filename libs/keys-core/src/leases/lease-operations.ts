@@ -336,6 +336,7 @@ function contentionView({ datacenter }: Store, row: WaiterRow): ContentionView {
       waitsFor: waitsFor === null ? null : { ...waitsFor, since: isoOf(waitsFor.since) },
     })),
     permits: perKey === null ? null : { perKey, total },
+    totalUsed: row.totalUsed,
     datacenter,
   };
 }

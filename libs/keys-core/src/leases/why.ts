@@ -13,6 +13,7 @@ import type {
   MostWaitedInput,
   MostWaitedPage,
 } from './lease-types.ts';
+import { readTotal } from './sql/permits.ts';
 import {
   HELD_BEFORE_MAX,
   type Hold,
@@ -41,12 +42,13 @@ export async function explainWaits(
   { windowMinutes, caller }: { readonly windowMinutes: number; readonly caller: Caller },
 ): Promise<LeaseWhy> {
   const { reads, datacenter } = store;
-  const [{ holds, from: holdsFrom, asOf }, found, nested] = await Promise.all([
+  const isVisible = mayRead(resource, caller);
+  const [{ holds, from: holdsFrom, asOf }, found, nested, total] = await Promise.all([
     readHolds(reads, resource, windowMinutes),
     readWaits(reads, resource, windowMinutes),
     readNested(reads, { namespaces: caller.namespaces, windowMinutes }),
+    isVisible && resource.face === 'lease' ? readTotal(reads, resource.namespace) : null,
   ]);
-  const isVisible = mayRead(resource, caller);
   const shown = isVisible ? { holds, waits: found.waits } : { holds: [], waits: [] };
   const from = isVisible ? Math.max(holdsFrom, found.from) : asOf - windowMinutes * 60_000;
   const window = { from, asOf };
@@ -62,6 +64,7 @@ export async function explainWaits(
         remainingMs: Math.max(0, Math.round(remainingMs ?? 0)),
       })),
     holderCount: holders.length,
+    total,
     waiters: waiters.slice(0, NOW_SHOWN_MAX).map(({ waiter, beganAt }, index) => ({
       place: index + 1,
       waiter,

@@ -7,6 +7,7 @@ import type { Grant } from '../kernel/lease.ts';
 import type { Face } from '../kernel/resource.ts';
 import { fillDatabase } from '../testing/explaining.ts';
 import { age, granted, type Kernel, openKernel, releaseOf } from '../testing/kernel-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
 import { holderAtMoment } from './index.ts';
 
 const VIEWER: Caller = { principal: 'v', actor: 'v', role: 'viewer', namespaces: null };
@@ -145,6 +146,79 @@ describe('who held it at a moment', () => {
     expect((await hoursAgo(kernel, 0.75, { face: 'key' })).grant?.fencingToken).toBe(
       key.fencingToken,
     );
+  });
+
+  test('of permits are all who had one then, each with its end, also after another has its slot', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const alice = await granted(kernel, { mode: 'permit', holder: 'alice' });
+    const bob = await granted(kernel, { mode: 'permit', holder: 'bob' });
+    await kernel.leases.release('lease', releaseOf(alice));
+    const carol = await granted(kernel, { mode: 'permit', holder: 'carol', ladder: { ...LONG } });
+    await revokeAs(kernel, bob, 'force');
+    await spreadOverHours(kernel);
+    await kernel.store.general.$executeRaw`
+      update lease set granted_at = granted_at - interval '2 hours' where lease_id = ${carol.leaseId}::uuid`;
+
+    const holders = async (hours: number) => {
+      const { phase, sharing } = await hoursAgo(kernel, hours);
+      return [phase, ...(sharing?.holders ?? []).map(({ holder }) => holder)];
+    };
+    expect(await holders(4.5)).toEqual(['held', 'alice']);
+    expect(await holders(3.5)).toEqual(['held', 'alice', 'bob']);
+    expect(await holders(2.5)).toEqual(['held', 'bob']);
+    expect(await holders(1.5)).toEqual(['held', 'bob', 'carol']);
+    expect(await holders(0.5)).toEqual(['held', 'carol']);
+    expect((await hoursAgo(kernel, 1.5)).sharing?.holders).toMatchObject([
+      { fencingToken: bob.fencingToken, end: { kind: 'revoked', reason: 'it hangs' } },
+      { fencingToken: carol.fencingToken, end: null, until: null },
+    ]);
+    await kernel.leases.release('lease', releaseOf(carol));
+    await kernel.store.general.$executeRaw`
+      update lease_event set at = at - interval '1 second'
+      where lease_id = ${carol.leaseId}::uuid and kind = 'released'`;
+    expect(await hoursAgo(kernel, 0)).toMatchObject({
+      phase: 'free',
+      grant: { holder: 'carol', end: { kind: 'released' } },
+      sharing: { holderCount: 0 },
+    });
+  });
+
+  test('of a permit that ran out, and whose end nobody has recorded, ends at its expiry', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const { leaseId } = await granted(kernel, { mode: 'permit' });
+    await kernel.store.general.$executeRaw`
+      update lease_event set at = at - interval '1 hour' where lease_id = ${leaseId}::uuid`;
+    await age(kernel, leaseId, HOUR_MS);
+
+    expect(await hoursAgo(kernel, 0.995)).toMatchObject({
+      phase: 'held',
+      sharing: { holders: [{ leaseId }] },
+    });
+    expect(await hoursAgo(kernel, 0.5)).toMatchObject({
+      phase: 'free',
+      grant: { leaseId, end: { kind: 'expired' } },
+      sharing: { holderCount: 0 },
+    });
+  });
+
+  test('of permits is said to be incomplete where more were granted than are looked at', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const first = await granted(kernel, { mode: 'permit', holder: 'first' });
+    await kernel.store.general.$executeRaw`
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
+      select 'lease', 'test', 'thing', md5(i::text)::uuid, i, k.kind, 'a', '{"holder":"short","mode":"permit"}'
+      from generate_series(1, 1000) i
+      cross join (values ('granted'), ('released')) k (kind)
+      order by i, k.kind`;
+
+    expect((await hoursAgo(kernel, 0)).sharing).toMatchObject({
+      isComplete: false,
+      holderCount: 1,
+      holders: [{ leaseId: first.leaseId }],
+    });
   });
 
   test('is not known before what is kept, except for a grant whose end is kept', async () => {

@@ -3,9 +3,11 @@ import {
   eventCursor,
   type HistoryRow,
   holderAt,
+  holdersAt,
+  mayHaveSeveral,
   readFactsAround,
+  readGrantsAround,
   readHistory,
-  readWaiters,
 } from '../events/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type {
@@ -26,6 +28,7 @@ import type { Store } from '../postgres/open-store.ts';
 import { idFrom, pageOf } from '../postgres/paging.ts';
 import { isoOf } from '../postgres/sql.ts';
 import { cursorAfter, type LeaseOrder, placeFrom } from './sql/lease-order.ts';
+import { readWaiters } from './sql/resource-list.ts';
 
 export {
   ARE_NAMES_FILLED,
@@ -158,9 +161,11 @@ export async function holderAtMoment(
       },
     );
   }
-  const answer = mayRead(resource, caller)
-    ? holderAt(resource.face, facts)
-    : { phase: 'unknown' as const, grant: null };
+  const answer = !mayRead(resource, caller)
+    ? { phase: 'unknown' as const, grant: null, sharing: null }
+    : mayHaveSeveral(facts)
+      ? holdersAt(resource.face, facts, await readGrantsAround(store.reads, resource, at))
+      : { ...holderAt(resource.face, facts), sharing: null };
   return {
     at: isoOf(facts.at),
     ...answer,

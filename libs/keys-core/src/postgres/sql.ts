@@ -100,6 +100,42 @@ function quoted(text: string): string {
 /** The scope of a row `l` as its name: that of a slot in a pool is the pool's. */
 export const SCOPE_NAME = fragment`coalesce(l.pool, l.name) as name`;
 
+/**
+ * The rows `l` that carry the grants of a resource, of those that fulfil `where`: its own, or of one that several may
+ * hold at once its slots. Those are named after the scope or, where all keys of a namespace have a limit together, are
+ * the first of the namespace; the row with the resource's own name is never granted then. Index: the primary key.
+ */
+export function grantRows(
+  { face, namespace, name }: Readonly<Record<'face' | 'namespace' | 'name', Fragment>>,
+  { where, limit }: { readonly where: Fragment; readonly limit: number },
+): Fragment {
+  const named = (names: Fragment): Fragment => fragment`(
+        select l.* from lease l
+        where l.face = ${face} and l.namespace = ${namespace} and ${names} and ${where}
+        limit ${limit}
+      )`;
+  const own = fragment`l.name = ${name} and l.pool is null`;
+  const beside = fragment`l.name > ${name} || chr(31) and l.name < ${name} || ' '`;
+  const together = fragment`l.name > chr(31) ${C} and l.name < ' ' ${C} and l.pool = ${name}`;
+  return join([own, beside, together].map(named), ' union all ');
+}
+
+/** A resource as parameters of a statement. */
+export function asParameters({
+  face,
+  namespace,
+  name,
+}: Readonly<Record<'face' | 'namespace' | 'name', string>>) {
+  return {
+    face: fragment`${face} ${C}`,
+    namespace: fragment`${namespace} ${C}`,
+    name: fragment`${name}::text ${C}`,
+  };
+}
+
+/** Of a row `l`: whether its grant is in force. */
+export const IS_IN_FORCE = fragment`lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
+
 /** Gives a text the collation of the columns that it is compared with. */
 export const C = fragment`collate "C"`;
 

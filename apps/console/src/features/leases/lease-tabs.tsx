@@ -129,8 +129,16 @@ const DECLARED_COLUMNS: Column<LeaseDeclaration>[] = [
   column('Held', { align: 'end' }, (one) => (
     <span className={one.held > 0 ? undefined : 'dimmed'}>{count(one.held)}</span>
   )),
+  column('Permits', { align: 'end', from: 'md' }, ({ permits }) => permitsText(permits)),
   column('Waiting', { align: 'end' }, (one) => (
     <span className={one.waiting > 0 ? classes['waiting'] : 'dimmed'}>{count(one.waiting)}</span>
   )),
   column('Declared', { from: 'lg' }, (one) => <RelativeTime at={one.declaredAt} />),
 ];
+
+/** `2 a key, 10 in all`. */
+function permitsText(permits: LeaseDeclaration['permits']): string {
+  if (permits == null) return '–';
+  const { perKey, total } = permits;
+  return `${count(perKey)} a key${total === null ? '' : `, ${count(total)} in all`}`;
+}

@@ -24,8 +24,12 @@ const MODE_WORDS = { permit: '', shared: 'shared', exclusive: 'alone' } as const
 
 /** Who holds a lease that several may hold at once, how much of it is held, and the end of one of these grants. */
 export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly pool: Pool }) {
-  const [revokedId, setRevokedId] = useState('');
-  const [isRevoking, setRevoking] = useState(false);
+  const [asked, setAsked] = useState<{ act: 'revoke' | 'block'; leaseId: string }>();
+  const [isOpen, setOpen] = useState(false);
+  const ask = (act: 'revoke' | 'block', leaseId: string): void => {
+    setAsked({ act, leaseId });
+    setOpen(true);
+  };
   const whyNot = useWhyNot('operator');
   const { holders, used } = pool;
   if (holders.length === 0) return null;
@@ -49,14 +53,20 @@ export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly
             <td>{duration(remainingMs)}</td>
             <td data-align="end">
               <GuardedButton
+                variant="subtle"
+                size="xs"
+                whyNot={whyNot}
+                aria-label={`Block or allow renewal of ${holder}`}
+                onClick={() => ask('block', leaseId)}
+              >
+                Renewal…
+              </GuardedButton>
+              <GuardedButton
                 variant="default"
                 size="xs"
                 whyNot={whyNot}
                 aria-label={`Revoke ${holder}`}
-                onClick={() => {
-                  setRevokedId(leaseId);
-                  setRevoking(true);
-                }}
+                onClick={() => ask('revoke', leaseId)}
               >
                 Revoke…
               </GuardedButton>
@@ -65,13 +75,13 @@ export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly
         ))}
       </PlainTable>
       {more > 0 ? <p className="small-print">and {count(more)} more</p> : null}
-      {revokedId === '' ? null : (
-        <RevokeHolder
-          key={revokedId}
+      {asked === undefined ? null : (
+        <HolderDialog
+          key={`${asked.act} ${asked.leaseId}`}
           lease={lease}
-          leaseId={revokedId}
-          isOpen={isRevoking}
-          onClose={() => setRevoking(false)}
+          {...asked}
+          isOpen={isOpen}
+          onClose={() => setOpen(false)}
         />
       )}
     </Panel>
@@ -79,15 +89,21 @@ export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly
 }
 
 /** The dialog, once it is known what else there is to know about this grant. */
-function RevokeHolder({
+function HolderDialog({
   lease: { namespace, name, datacenter },
+  act,
   leaseId,
   ...dialog
-}: DialogProps & { readonly lease: LeaseItem; readonly leaseId: string }) {
+}: DialogProps & {
+  readonly lease: LeaseItem;
+  readonly act: 'revoke' | 'block';
+  readonly leaseId: string;
+}) {
   const sought = { face: 'lease', namespace, name, datacenter, leaseId } as const;
   const grant = useLatestGrant({ ...sought, isOneOfSeveral: true }, { everyMs: false });
   if (grant === undefined || grant === null) return null;
-  return <RevokeDialog face="lease" grant={grant} {...dialog} />;
+  const Dialog = act === 'revoke' ? RevokeDialog : BlockDialog;
+  return <Dialog face="lease" grant={grant} {...dialog} />;
 }
 
 /** `2 of 3 permits held, 5 of 10 of all keys`; `4 share it`. */
@@ -103,4 +119,8 @@ function poolText({ used, permits, total, holders }: Pool): string {
 
 const RevokeDialog = lazyDialog('isOpen', () =>
   import('~/resources/actions/grant-dialogs.tsx').then((dialogs) => dialogs.RevokeDialog),
+);
+
+const BlockDialog = lazyDialog('isOpen', () =>
+  import('~/resources/actions/grant-dialogs.tsx').then((dialogs) => dialogs.BlockDialog),
 );

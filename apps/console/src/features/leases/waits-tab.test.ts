@@ -35,6 +35,7 @@ const waiting = (
   ],
   holderCount: 1,
   permits: null,
+  totalUsed: null,
   datacenter: 'fra',
 });
 

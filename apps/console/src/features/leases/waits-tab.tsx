@@ -326,8 +326,8 @@ function HolderLink({ face, name }: { readonly face: Face; readonly name: string
 
 /** Who has it, for how long; of many the first ones, and how many there are. */
 function Holders({ line, asOf }: { readonly line: Line; readonly asOf: string }) {
-  const { holders, holderCount, face, datacenter, permits } = line;
-  const limit = permits === null ? null : permitsText(holderCount, permits);
+  const { holders, holderCount, face, datacenter, permits, totalUsed } = line;
+  const limit = permits === null ? null : permitsText(holderCount, permits, totalUsed);
   if (holders.length === 0) {
     return (
       <span className={classes['nobody']}>
@@ -363,9 +363,13 @@ function Holders({ line, asOf }: { readonly line: Line; readonly asOf: string })
 function permitsText(
   held: number,
   { perKey, total }: NonNullable<ContentionView['permits']>,
+  totalUsed: number | null | undefined,
 ): string {
   const ofKey = `${count(held)} of ${countText(perKey, 'permit')}`;
-  return total === null ? ofKey : `${ofKey}, ${count(total)} for all keys together`;
+  if (total === null) return ofKey;
+  // A controller of the version before does not tell how many are used.
+  const ofAll = totalUsed == null ? count(total) : `${count(totalUsed)} of ${count(total)}`;
+  return `${ofKey}, ${ofAll} for all keys together`;
 }
 
 /** How long something has lasted, updated every second; the exact start on hover and focus. */
@@ -383,7 +387,7 @@ function Waited({ since, asOf }: { readonly since: string; readonly asOf: string
 /** A resource with the callers that wait for it. */
 interface Line extends Pick<
   ContentionView,
-  'face' | 'namespace' | 'name' | 'datacenter' | 'holders' | 'holderCount' | 'permits'
+  'face' | 'namespace' | 'name' | 'datacenter' | 'holders' | 'holderCount' | 'permits' | 'totalUsed'
 > {
   readonly id: string;
   /** In the order of their places. */
@@ -404,10 +408,10 @@ export function linesOf(items: readonly ContentionView[]): Line[] {
   return [...byId.entries()].flatMap(([id, waiters]) => {
     const [first] = waiters;
     if (first === undefined) return [];
-    const { face, namespace, name, datacenter, holders, holderCount, permits } = first;
+    const { face, namespace, name, datacenter, holders, holderCount, permits, totalUsed } = first;
     const before = first.place - 1;
     const of = { id, face, namespace, name, datacenter };
-    return [{ ...of, holders, holderCount, permits, waiters, before }];
+    return [{ ...of, holders, holderCount, permits, totalUsed, waiters, before }];
   });
 }
 

@@ -1,7 +1,12 @@
 /** What a revoke will do, in words, and by when it is over at the latest. Pure. */
 import { isStopping, printableText } from '@leasehold/keys-core';
 import { count, duration } from '~/lib/format.ts';
-import { type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
+import {
+  type GrantFace,
+  type GrantView,
+  isInForce,
+  isOneOfSeveral,
+} from '~/resources/grant-view.ts';
 
 export type RevokeMode = 'graceful' | 'force';
 
@@ -92,12 +97,17 @@ function forcedKey({ grant, isAbandoned }: RevokePlan): string[] {
   ];
 }
 
-function gentleLease({ face }: RevokePlan): string[] {
+/** Others may hold it beside this grant, and more may be granted it whatever becomes of this one. */
+const STILL_SHARED = 'Those who hold it beside this one go on.';
+
+function gentleLease({ face, grant }: RevokePlan): string[] {
   const holder = face === 'lease' ? 'The service' : 'The holder';
   return [
     'From now on it is not renewed.',
     `${holder} is told within a second, if it is connected, and stops in its own time.`,
-    'Nobody else is granted it before it is released or has expired.',
+    isOneOfSeveral(grant)
+      ? STILL_SHARED
+      : 'Nobody else is granted it before it is released or has expired.',
   ];
 }
 
@@ -105,9 +115,13 @@ function forcedLease({ face, grant }: RevokePlan, worstCaseMs: number): string[]
   const holder = face === 'lease' ? 'The service' : 'The holder';
   return [
     `The grant ends now: nothing is renewed, released or written with token ${grant.fencingToken} any more.`,
-    face === 'lease'
-      ? 'The first waiter is granted it at once.'
-      : 'The next caller is granted it at once.',
+    ...(isOneOfSeveral(grant)
+      ? [STILL_SHARED]
+      : [
+          face === 'lease'
+            ? 'The first waiter is granted it at once.'
+            : 'The next caller is granted it at once.',
+        ]),
     `${holder} is told within a second. Without a connection it may continue for ${duration(worstCaseMs)}: only the token protects what it writes to.`,
   ];
 }

@@ -54,9 +54,20 @@ function grantParts(event: Told, detail: Detail): TextPart[] {
       : ` took over ${thing}; the grant before it had expired`;
   return [
     holderOf(event, detail),
-    { text: `${text}${purposeOf(detail)}` },
+    { text: `${text}${sharingOf(detail)}${purposeOf(detail)}` },
     ...askedBy(event, detail),
   ];
+}
+
+const SHARING: Readonly<Record<string, string>> = {
+  permit: ', with a permit',
+  shared: ', shared',
+  exclusive: ', alone',
+};
+
+/** How several may hold it at once; nothing for what one holds at a time. */
+function sharingOf({ mode }: Detail): string {
+  return typeof mode === 'string' ? (SHARING[mode] ?? '') : '';
 }
 
 /** What an actor did; nothing for a kind of a later version. */
@@ -67,7 +78,10 @@ function actOf({ kind, face }: Told, detail: Detail): string {
     removed: ` removed the ${face}`,
     renewal_blocked: ' blocked the renewal of the grant',
     renewal_allowed: ' allowed the renewal of the grant again',
-    updated: ' changed the metadata of the grant',
+    updated:
+      detail['mode'] === 'shared'
+        ? ` shares the ${face} from now on`
+        : ' changed the metadata of the grant',
     revoked: ` revoked the ${face}${modeOf(detail)}`,
   };
   return acts[kind] ?? '';

@@ -28,6 +28,7 @@ import { CopyableId, Link, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx
 import { GuardedButton } from '~/ui/tip.tsx';
 import { DeadlineLadder } from './deadline-ladder.tsx';
 import { GrantTimeline, MOMENT_PARAM } from './grant-timeline.tsx';
+import type { HeldBySeveral } from './grants-of-events.ts';
 import classes from './grant-detail.module.css';
 
 const BlockDialog = lazyDialog('isOpen', () =>
@@ -158,13 +159,22 @@ function DetailOfOne({ face, resource, missing, backend, more, log }: GrantDetai
       {(item) => (
         <>
           <div className={classes['columns']}>
-            <Panel title="Deadlines">
-              <DeadlineLadder face={face} grant={item} />
-            </Panel>
-            <Panel title="Holder">
-              <GrantFacts face={face} item={item} />
-              <LastRefusal face={face} resource={item} since={item.grantedAt} />
-            </Panel>
+            {isEmptyPool(item) ? (
+              <Panel title="Holder">
+                <p>Nobody holds it. Several may at once.</p>
+                <LastRefusal face={face} resource={item} since={item.grantedAt} />
+              </Panel>
+            ) : (
+              <>
+                <Panel title="Deadlines">
+                  <DeadlineLadder face={face} grant={item} />
+                </Panel>
+                <Panel title="Holder">
+                  <GrantFacts face={face} item={item} />
+                  <LastRefusal face={face} resource={item} since={item.grantedAt} />
+                </Panel>
+              </>
+            )}
             {backend?.(item)}
           </div>
           {'pool' in item ? more?.(item) : null}
@@ -189,7 +199,7 @@ function GrantTabs({
   const grants = (
     <>
       <MomentPanel face={face} {...about} />
-      <GrantTimeline face={face} {...about} heldIds={heldIdsOf(item)} />
+      <GrantTimeline face={face} {...about} held={heldBySeveral(item)} />
     </>
   );
   return (
@@ -228,9 +238,16 @@ function GrantTabs({
 }
 
 /** Of what several may hold at once: the grants that last. */
-function heldIdsOf(item: DetailItem): readonly string[] | undefined {
+function heldBySeveral(item: DetailItem): HeldBySeveral | undefined {
   if (!('pool' in item) || item.pool === null) return undefined;
-  return item.pool.holders.map(({ leaseId }) => leaseId);
+  const { holders, used } = item.pool;
+  const isWhole = used <= holders.length;
+  return { leaseIds: holders.map(({ leaseId }) => leaseId), isWhole, asOf: item.asOf };
+}
+
+/** Of what several may hold at once, and nobody holds: it shows no grant. */
+function isEmptyPool(item: DetailItem): boolean {
+  return 'pool' in item && item.pool?.used === 0;
 }
 
 /** What the holder attached. */

@@ -11,7 +11,14 @@ import { column, type Column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { mapItems } from '~/ui/table/table-state.ts';
 import { CopyableId, Mono, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
-import { type Axis, barOf, grantsOfEvents, type PastGrant, storyOf } from './grants-of-events.ts';
+import {
+  type Axis,
+  barOf,
+  grantsOfEvents,
+  type HeldBySeveral,
+  type PastGrant,
+  storyOf,
+} from './grants-of-events.ts';
 import classes from './grant-timeline.module.css';
 
 /** A row of the timeline: the grant, and its place on the axis of the page. */
@@ -31,21 +38,21 @@ export function GrantTimeline({
   face,
   resource,
   asOf,
-  heldIds,
+  held,
 }: {
   readonly face: GrantFace;
   readonly resource: ResourceRef;
   /** When the page's data was made. */
   readonly asOf: string;
   /** The grants that last, of what several may hold at once. */
-  readonly heldIds?: readonly string[] | undefined;
+  readonly held?: HeldBySeveral | undefined;
 }) {
   const nowMs = useDatabaseNow() ?? Date.parse(asOf);
   const { input, isFirstPage, table } = useDetailList(resource);
   const read = useLiveQuery(GROUP_OF[face], 'history', input);
   const grants = grantsOfEvents(read.data?.items ?? [], {
     isNewestPage: isFirstPage,
-    heldIds,
+    held,
   });
   const [moment] = useMoment();
   const axis = axisOf(grants, nowMs);

@@ -6,6 +6,7 @@ import {
   type EventItem,
   grantsOfEvents as grantsOf,
   storyOf,
+  type HeldBySeveral,
 } from './grants-of-events.ts';
 
 let nextId = 1;
@@ -42,11 +43,32 @@ describe('grantsOfEvents', () => {
       event('granted', 'd'),
     );
 
-    const story = (isNewestPage: boolean) =>
-      grantsOf(events, { isNewestPage, heldIds: ['c', 'd'] }).map(storyOf);
+    const held = { leaseIds: ['c', 'd'], isWhole: true, asOf: event('granted', 'x').at };
+    const story = (isNewestPage: boolean, of: Partial<HeldBySeveral> = {}) =>
+      grantsOf(events, { isNewestPage, held: { ...held, ...of } }).map(storyOf);
 
     expect(story(true)).toEqual(['Current', 'Released by web', 'Current', 'Expired']);
     expect(story(false).at(-1)).toBe('Its end is on a newer page');
+  });
+
+  it('of what so many hold that only some are known, none of the others has run out', () => {
+    const asOf = event('granted', 'a').at;
+    const events = newestFirst(event('granted', 'a', { at: asOf }), event('granted', 'later'));
+    const held = (isWhole: boolean) => ({ leaseIds: [], isWhole, asOf });
+
+    const ends = (isWhole: boolean) =>
+      grantsOf(events, { isNewestPage: true, held: held(isWhole) }).map(
+        ({ leaseId, isLasting, end }) => [leaseId, isLasting, end?.kind],
+      );
+
+    expect(ends(false)).toEqual([
+      ['later', true, undefined],
+      ['a', false, undefined],
+    ]);
+    expect(ends(true)).toEqual([
+      ['later', true, undefined],
+      ['a', false, 'expired'],
+    ]);
   });
 
   it('makes one grant of its events, from who got it to how it ended', () => {

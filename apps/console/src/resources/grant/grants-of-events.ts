@@ -49,11 +49,11 @@ export function grantsOfEvents(
   events: readonly EventItem[],
   {
     isNewestPage,
-    heldIds,
+    held,
   }: {
     readonly isNewestPage: boolean;
-    /** Of what several may hold at once: the grants that last. One does not end when the next begins. */
-    readonly heldIds?: readonly string[] | undefined;
+    /** Of what several may hold at once. One grant does not end when the next begins. */
+    readonly held?: HeldBySeveral | undefined;
   },
 ): PastGrant[] {
   const byLease = new Map<string, EventItem[]>();
@@ -65,13 +65,27 @@ export function grantsOfEvents(
   const grants = [...byLease.values()].map((newestFirst) => grantOf(newestFirst.toReversed()));
   return grants.map((grant, index) => {
     if (grant.end !== null) return grant;
-    if (heldIds !== undefined) {
-      const isLasting = heldIds.includes(grant.leaseId);
-      return { ...grant, isLasting, end: isLasting || !isNewestPage ? null : RAN_OUT };
+    if (held !== undefined) {
+      const isLasting = held.leaseIds.includes(grant.leaseId) || isLater(grant.from, held.asOf);
+      const isOver = !isLasting && isNewestPage && held.isWhole;
+      return { ...grant, isLasting, end: isOver ? RAN_OUT : null };
     }
     const newer = grants[index - 1];
     return { ...grant, to: newer?.from ?? null, isLasting: isNewestPage && newer === undefined };
   });
+}
+
+/** The grants that last. */
+export interface HeldBySeveral {
+  readonly leaseIds: readonly string[];
+  /** Whether these are all. */
+  readonly isWhole: boolean;
+  /** When they were read: a later one is not among them. */
+  readonly asOf: string;
+}
+
+function isLater(from: string | null, asOf: string): boolean {
+  return from !== null && Date.parse(from) > Date.parse(asOf);
 }
 
 /** Nothing tells of the end until its place is taken again. */

@@ -3,13 +3,13 @@ import { IconHelpCircle } from '@tabler/icons-react';
 import { type ReactNode, useId, useState } from 'react';
 import { momentOf } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
-import { absolute, dayTime } from '~/lib/format.ts';
+import { absolute, count, dayTime } from '~/lib/format.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at as inDatacenter, type ResourceRef } from '~/lib/routes.ts';
 import { FACE_WORDS, type GrantFace, GROUP_OF } from '~/resources/grant-view.ts';
 import { PersonLink, PHASE_LOOKS } from '~/resources/looks.tsx';
-import { Facts } from '~/ui/page.tsx';
+import { Facts, PlainTable } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
 import { ErrorState } from '~/ui/states.tsx';
 import { CopyableId, type Look, LookBadge, Mono, VisibleText } from '~/ui/text.tsx';
@@ -153,7 +153,9 @@ const LOOKS: Record<Answer['phase'], Look> = {
 
 /** Who held it at that moment, with which token, since when and until when; or who was the last before. */
 function MomentAnswer({ face, answer }: { readonly face: GrantFace; readonly answer: Answer }) {
-  const { at, phase, grant } = answer;
+  const { at, phase, grant, sharing } = answer;
+  // A controller of the version before does not tell of several.
+  const several = sharing != null && sharing.holderCount > 0 ? sharing : undefined;
   return (
     <>
       <p className={classes['headline']} role="status">
@@ -165,7 +167,14 @@ function MomentAnswer({ face, answer }: { readonly face: GrantFace; readonly ans
           {absolute(at)}
         </time>
       </p>
-      {grant === null || phase === 'unknown' ? null : (
+      {sharing?.isComplete === false ? (
+        <p className={classes['note']}>
+          Others may have held it too: only the grants around this moment were looked at.
+        </p>
+      ) : null}
+      {grant === null || phase === 'unknown' ? null : several !== undefined ? (
+        <Holders sharing={several} />
+      ) : (
         <>
           <GrantFacts grant={grant} isOver={isOver(answer, grant)} />
           {grant.end?.kind === 'expired' ? (
@@ -180,6 +189,49 @@ function MomentAnswer({ face, answer }: { readonly face: GrantFace; readonly ans
   );
 }
 
+/** All who held it then. */
+function Holders({ sharing }: { readonly sharing: NonNullable<Answer['sharing']> }) {
+  const { holders, holderCount } = sharing;
+  const more = holderCount - holders.length;
+  return (
+    <>
+      <PlainTable
+        label="Who held it at that moment"
+        heads={[
+          { text: 'Token' },
+          { text: 'Holder' },
+          { text: 'Mode' },
+          { text: 'Since' },
+          { text: 'Until' },
+          { text: 'What happened' },
+        ]}
+      >
+        {holders.map((grant) => (
+          <tr key={grant.leaseId}>
+            <td>
+              <CopyableId id={grant.fencingToken} label="fencing token of that moment" />
+            </td>
+            <td>{grant.holder === null ? 'not kept' : <Mono>{grant.holder}</Mono>}</td>
+            <td>{grant.mode}</td>
+            <td>{grant.since === null ? 'not kept' : <At at={grant.since} />}</td>
+            <td>{grant.until === null ? '–' : <At at={grant.until} />}</td>
+            <td>
+              {grant.end !== null ? (
+                <Act what={EVENT_LOOKS[grant.end.kind].label} act={grant.end} />
+              ) : grant.blocked === null ? null : (
+                <>
+                  Renewal blocked <Blocked act={grant.blocked} />
+                </>
+              )}
+            </td>
+          </tr>
+        ))}
+      </PlainTable>
+      {more > 0 ? <p className={classes['said']}>and {count(more)} more</p> : null}
+    </>
+  );
+}
+
 /** Whether the grant had ended by the moment. */
 function isOver({ at }: Answer, { until }: Grant): boolean {
   return until !== null && Date.parse(until) <= Date.parse(at);
@@ -187,11 +239,14 @@ function isOver({ at }: Answer, { until }: Grant): boolean {
 
 /** The answer in one sentence. */
 function Said({ face, answer }: { readonly face: GrantFace; readonly answer: Answer }): ReactNode {
-  const { phase, grant, oldestAt } = answer;
+  const { phase, grant, sharing, oldestAt } = answer;
   if (phase === 'unknown') {
     return oldestAt === null
       ? `Nothing that happened to this ${FACE_WORDS[face][0]} is kept.`
       : `What happened then is not kept. The oldest moment that is kept is ${absolute(oldestAt)}.`;
+  }
+  if (sharing != null && sharing.holderCount > 1) {
+    return `Held by ${count(sharing.holderCount)} at once`;
   }
   if (grant === null) return 'Nobody held it. No earlier grant is kept.';
   const holder =

@@ -4,10 +4,21 @@ import {
   type EventView,
   type HolderAt,
   type HolderAtGrant,
-  type WaiterView,
 } from '../../kernel/face-types.ts';
+import { SLOT_MODES, type SlotMode } from '../../kernel/lease.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
-import { C, fragment, isoOf, onlyRow, type Sql } from '../../postgres/sql.ts';
+import {
+  asParameters,
+  C,
+  type Fragment,
+  fragment,
+  grantRows,
+  IS_IN_FORCE,
+  isFound,
+  isoOf,
+  onlyRow,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 /** An event as a history shows it; `at` is epoch milliseconds. */
 export interface EventRow extends Resource, Omit<EventView, 'at' | 'datacenter' | 'face'> {
@@ -41,7 +52,7 @@ export async function readHistory(
     limit ${page.limit}`;
 }
 
-/** Who holds a resource, and since when. */
+/** Who holds a resource, and since when; of several who hold it at once the one that has held it longest. */
 export interface Holding {
   readonly leaseId: string;
   readonly fencingToken: string;
@@ -49,6 +60,28 @@ export interface Holding {
   readonly metadata: unknown;
   /** ISO-8601. */
   readonly since: string;
+  /** Who else holds it; only of what several may hold at once. */
+  readonly sharing?: {
+    readonly mode: SlotMode;
+    readonly holderCount: number;
+    /** The first of the others, in the order in which they were granted. */
+    readonly others: readonly OtherHolding[];
+  };
+}
+
+export interface OtherHolding extends Omit<Holding, 'metadata' | 'sharing'> {
+  readonly mode: SlotMode;
+}
+
+/** How many of those who hold a resource at once are shown, and up to how many are counted. */
+const HOLDERS_SHOWN_MAX = 10;
+const HOLDERS_COUNTED_MAX = 1_000;
+
+interface HoldingRow extends Omit<Holding, 'since' | 'sharing'> {
+  readonly place: number;
+  readonly since: number;
+  readonly mode: SlotMode | null;
+  readonly holderCount: number;
 }
 
 /**
@@ -58,7 +91,12 @@ export async function readHoldings(
   sql: Sql<'general'>,
   resources: readonly Resource[],
 ): Promise<(Holding | null)[]> {
-  const rows = await sql.$queryRaw<(Omit<Holding, 'since'> & { place: number; since: number })[]>`
+  const asked = {
+    face: fragment`a.face`,
+    namespace: fragment`a.namespace`,
+    name: fragment`a.name`,
+  };
+  const rows = await sql.$queryRaw<HoldingRow[]>`
     with asked as materialized (
       select a.face ${C} as face, a.namespace ${C} as namespace, a.name ${C} as name, a.place
       from unnest(
@@ -67,43 +105,32 @@ export async function readHoldings(
         ${resources.map(({ name }) => name)}::text[]
       ) with ordinality as a (face, namespace, name, place)
     )
-    select a.place::int as place, l.lease_id as "leaseId", l.fencing_token::text as "fencingToken",
-      l.holder, l.metadata, extract(epoch from l.granted_at)::float8 * 1000 as since
+    select a.place::int as place, h.lease_id as "leaseId", h.fencing_token::text as "fencingToken",
+      h.holder, case when h.nth = 1 then h.metadata end as metadata, h.mode,
+      extract(epoch from h.granted_at)::float8 * 1000 as since, h.count::int as "holderCount"
     from asked a
     cross join lateral (
-      select k.* from lease k
-      where k.face = a.face and k.namespace = a.namespace and k.name = a.name
-      limit 1
-    ) l
-    where lease_unexpired(l.released_at, l.end_reason, l.expires_at)`;
-  const found = new Map(rows.map(({ place, ...row }) => [place, row]));
-  return resources.map((_resource, index) => {
-    const row = found.get(index + 1);
-    return row === undefined ? null : { ...row, since: isoOf(row.since) };
-  });
+      select h.*, count(*) over () as count,
+        row_number() over (order by h.granted_at, h.fencing_token) as nth
+      from (${grantRows(asked, { where: IS_IN_FORCE, limit: HOLDERS_COUNTED_MAX })}) h
+      order by nth
+      limit ${HOLDERS_SHOWN_MAX}
+    ) h
+    order by a.place, h.nth`;
+  const found = resources.map((): HoldingRow[] => []);
+  for (const row of rows) found[row.place - 1]?.push(row);
+  return found.map(holdingOf);
 }
 
-interface WaiterRow extends Omit<WaiterView, 'since'> {
-  readonly id: string;
-  readonly createdAt: number;
-}
-
-/** The waiters of a resource, first in line first. Index: `lease_waiter_resource_idx`. */
-export async function readWaiters(
-  sql: Sql<'reads'>,
-  resource: Resource,
-  page: { readonly afterId: string | null; readonly limit: number },
-): Promise<WaiterRow[]> {
-  return sql.$queryRaw<WaiterRow[]>`
-    select w.id::text as id, w.ticket_id as "ticketId", w.waiter,
-      extract(epoch from w.created_at)::float8 * 1000 as "createdAt",
-      extract(epoch from clock_timestamp() - w.created_at)::float8 * 1000 as "waitedMs"
-    from lease_waiter w
-    where w.face = ${resource.face} ${C} and w.namespace = ${resource.namespace} ${C}
-      and w.name = ${resource.name} ${C} and w.valid_until > clock_timestamp()
-      and (${page.afterId}::bigint is null or w.id > ${page.afterId}::bigint)
-    order by w.id
-    limit ${page.limit}`;
+function holdingOf([first, ...rows]: readonly HoldingRow[]): Holding | null {
+  if (first === undefined) return null;
+  const { leaseId, fencingToken, holder, metadata, mode, holderCount } = first;
+  const holding = { leaseId, fencingToken, holder, metadata, since: isoOf(first.since) };
+  if (mode === null) return holding;
+  const others = rows.flatMap(({ leaseId, fencingToken, holder, since, ...row }) =>
+    row.mode === null ? [] : { leaseId, fencingToken, holder, since: isoOf(since), mode: row.mode },
+  );
+  return { ...holding, sharing: { mode, holderCount, others } };
 }
 
 /** An event of one resource; `at` is epoch milliseconds. */
@@ -126,6 +153,7 @@ interface NewestGrant {
   /** What an environment is used for. */
   readonly action: string | null;
   readonly comment: string | null;
+  readonly mode: SlotMode | null;
   readonly grantedAt: number;
   readonly expiresAt: number;
   /** Whether the row says by itself that the grant is over: it was ended, or has expired. */
@@ -148,6 +176,8 @@ interface FactsAround {
   readonly next: FactAt | null;
   /** The oldest event that is kept, of any resource. */
   readonly oldestAt: number | null;
+  /** Whether several may hold it at once by now: see {@link mayHaveSeveral}. */
+  readonly isPool: boolean;
 }
 
 /** Of the events after the moment, the number among which the one with the smallest id is looked for. */
@@ -156,7 +186,7 @@ const DISORDER_MAX = 1_000;
 /** The row `n` of the newest grant. */
 const NEWEST = fragment`jsonb_build_object(
       'leaseId', n.lease_id, 'holder', n.holder, 'comment', n.comment,
-      'action', case when n.face = 'environment' then n.tag end,
+      'action', case when n.face = 'environment' then n.tag end, 'mode', n.mode,
       'fencingToken', (n.fencing_token - case when n.end_reason = 'revoked' then 1 else 0 end)::text,
       'grantedAt', extract(epoch from n.granted_at)::float8 * 1000,
       'expiresAt', extract(epoch from n.expires_at)::float8 * 1000,
@@ -203,28 +233,11 @@ export async function readFactsAround(
   resource: Resource,
   atIso: string,
 ): Promise<FactsAround> {
-  const isOf = fragment`e.face = ${resource.face} ${C} and e.namespace = ${resource.namespace} ${C}
-        and e.name = ${resource.name} ${C}`;
+  const isOf = isEventOf(resource);
+  const isNamed = fragment`l.face = ${resource.face} ${C} and l.namespace = ${resource.namespace} ${C}
+        and l.name = ${resource.name} ${C}`;
   const rows = await sql.$queryRaw<FactsAround[]>`
-    with asked as materialized (
-      select ${atIso}::timestamptz as at
-    ),
-    after as materialized (
-      select coalesce(min(x.id), 9223372036854775807) as id
-      from (
-        select e.id
-        from lease_event e
-        where e.at > (select a.at from asked a)
-        order by e.at
-        limit ${DISORDER_MAX}
-      ) x
-    ),
-    newest as (
-      select l.*
-      from lease l
-      where l.face = ${resource.face} ${C} and l.namespace = ${resource.namespace} ${C}
-        and l.name = ${resource.name} ${C} and l.granted_at <= (select a.at from asked a)
-    ),
+    with ${askedMoment(atIso)},
     begun as materialized (
       select e.*
       from lease_event e
@@ -232,6 +245,16 @@ export async function readFactsAround(
         and e.kind in ('granted', 'taken_over')
       order by e.id desc
       limit 1
+    ),
+    newest as materialized (
+      select l.*
+      from lease l
+      where ${isNamed} and l.pool is null and l.granted_at <= (select a.at from asked a)
+      union all
+      -- Of what several may hold at once the row is one of many.
+      select l.*
+      from lease l
+      where l.pool is not null and l.lease_id = (select b.lease_id from begun b)
     ),
     last as materialized (
       select coalesce((select n.lease_id from newest n), (select b.lease_id from begun b)) as lease_id
@@ -264,8 +287,125 @@ export async function readFactsAround(
       ) as next,
       (
         select extract(epoch from e.at)::float8 * 1000 from lease_event e order by e.at limit 1
-      ) as "oldestAt"
+      ) as "oldestAt",
+      ${isFound(fragment`select true from lease l where ${isNamed} and l.pool is not null`)} as "isPool"
     from asked a`;
+  return onlyRow(rows);
+}
+
+function isEventOf({ face, namespace, name }: Resource): Fragment {
+  return fragment`e.face = ${face} ${C} and e.namespace = ${namespace} ${C} and e.name = ${name} ${C}`;
+}
+
+/** The moment as `asked`, and the first event `after` it. */
+function askedMoment(atIso: string): Fragment {
+  return fragment`
+    asked as materialized (
+      select ${atIso}::timestamptz as at
+    ),
+    after as materialized (
+      select coalesce(min(x.id), 9223372036854775807) as id
+      from (
+        select e.id
+        from lease_event e
+        where e.at > (select a.at from asked a)
+        order by e.at
+        limit ${DISORDER_MAX}
+      ) x
+    )`;
+}
+
+/** So many grants that began before the moment, and so many that ended after it, are looked at. */
+const GRANTS_SEEN_MAX = 1_000;
+
+type GrantFacts = Pick<FactsAround, 'newest' | 'begun' | 'ended' | 'blocked'>;
+
+/** The grants of a moment. */
+interface GrantsAround {
+  /** In the order in which they were granted. */
+  readonly grants: readonly GrantFacts[];
+  /** False where so many began before it, or ended after it, that others may have lasted then. */
+  readonly isComplete: boolean;
+}
+
+/** Of the grants `known`, those that lasted at the moment `asked`, with their facts. */
+const LASTING = fragment`
+      select k.lease_id, b.fact as begun, d.fact as ended, n.fact as newest,
+        coalesce(n.granted_at, b.at) as since
+      from known k
+      cross join asked a
+      left join lateral (
+        select ${FACT} as fact, e.at from lease_event e
+        where e.lease_id = k.lease_id and e.kind in ('granted', 'taken_over')
+        order by e.id
+        limit 1
+      ) b on true
+      left join lateral (
+        select ${FACT} as fact, e.at from lease_event e
+        where e.lease_id = k.lease_id and ${IS_END}
+        order by e.id
+        limit 1
+      ) d on true
+      left join lateral (
+        select ${NEWEST} as fact, n.granted_at, n.expires_at,
+          lease_unexpired(n.released_at, n.end_reason, n.expires_at) as is_in_force
+        from lease n
+        where n.lease_id = k.lease_id and n.granted_at <= a.at
+        limit 1
+      ) n on true
+      where (n.granted_at is not null or b.at is null or b.at <= a.at)
+        and case
+          when d.at is not null then d.at > a.at
+          else n.is_in_force or n.expires_at > a.at
+        end`;
+
+/**
+ * The grants of a resource that lasted at a moment, of what several may hold at once: those that rows carry now, and
+ * of those that have ended the ones that began last before the moment or ended first after it.
+ *
+ * Reads {@link GRANTS_SEEN_MAX} of each at most. Indexes: as {@link readFactsAround}, and `lease_lease_id_key`.
+ */
+export async function readGrantsAround(
+  sql: Sql<'reads'>,
+  resource: Resource,
+  atIso: string,
+): Promise<GrantsAround> {
+  const isOf = isEventOf(resource);
+  const isBefore = fragment`l.granted_at <= (select a.at from asked a)`;
+  const rows = await sql.$queryRaw<GrantsAround[]>`
+    with ${askedMoment(atIso)},
+    begun as materialized (
+      select e.lease_id from lease_event e
+      where ${isOf} and e.id < (select f.id from after f) and e.at <= (select a.at from asked a)
+        and e.kind in ('granted', 'taken_over')
+      order by e.id desc
+      limit ${GRANTS_SEEN_MAX}
+    ),
+    ended as materialized (
+      select e.lease_id from lease_event e
+      where ${isOf} and e.id >= (select f.id from after f) and ${IS_END}
+      order by e.id
+      limit ${GRANTS_SEEN_MAX}
+    ),
+    known as (
+      select b.lease_id from begun b
+      union
+      select d.lease_id from ended d
+      union
+      select l.lease_id from (${grantRows(asParameters(resource), { where: isBefore, limit: GRANTS_SEEN_MAX })}) l
+    ),
+    lasting as materialized (${LASTING})
+    select (select count(*) from begun) < ${GRANTS_SEEN_MAX}::int
+        and (select count(*) from ended) < ${GRANTS_SEEN_MAX}::int as "isComplete",
+      coalesce(jsonb_agg(jsonb_build_object(
+        'begun', g.begun, 'ended', g.ended, 'newest', g.newest, 'blocked', (
+          select ${FACT} from lease_event e
+          where e.lease_id = g.lease_id and e.at <= (select a.at from asked a) and ${IS_OF_RENEWAL}
+          order by e.id desc
+          limit 1
+        )
+      ) order by g.since nulls first, g.lease_id), '[]') as grants
+    from lasting g`;
   return onlyRow(rows);
 }
 
@@ -274,6 +414,48 @@ export async function readFactsAround(
 const ENDS: readonly EventKind[] = ['released', 'failed', 'expired', 'removed'];
 
 type Answer = Pick<HolderAt, 'phase' | 'grant'>;
+
+/** Whether several could hold it at the moment, as far as its row and the last grant before show. */
+export function mayHaveSeveral({ isPool, begun }: FactsAround): boolean {
+  return isPool || modeIn(begun?.detail) !== null;
+}
+
+/** How many grants of a moment are told. */
+const HOLDERS_TOLD_MAX = 100;
+
+/**
+ * The answer for a moment of what several could hold at once, who are `held`: the one that had held it longest, and all.
+ * While nobody did, or one that held it as what one holds at a time, the answer is {@link holderAt}'s.
+ */
+export function holdersAt(
+  face: Face,
+  facts: FactsAround,
+  { grants, isComplete }: GrantsAround,
+): Answer & Pick<HolderAt, 'sharing'> {
+  const answers = grants.map((of) => {
+    // Of a grant whose beginning is not kept, its end tells.
+    const next = of.begun === null && of.newest === null ? of.ended : null;
+    return holderAt(face, { ...facts, ...of, next });
+  });
+  const holders = answers.flatMap(({ grant }) => grant ?? []);
+  const sharing = {
+    holderCount: holders.length,
+    isComplete,
+    holders: holders.slice(0, HOLDERS_TOLD_MAX),
+  };
+  const [first] = holders;
+  if (first === undefined) {
+    const wasShared = modeIn(facts.begun?.detail) !== null;
+    return { ...holderAt(face, facts), sharing: wasShared ? sharing : null };
+  }
+  const isHeld = answers.some(({ phase }) => phase === 'held');
+  const isAlone = holders.every(({ mode, holder }) => mode === null && holder !== null);
+  return {
+    phase: isHeld ? 'held' : 'expiring',
+    grant: first,
+    sharing: isAlone ? null : sharing,
+  };
+}
 
 /**
  * The answer for the moment of the facts. A grant that expired was over before its event, which the next
@@ -308,8 +490,8 @@ function beginningOf({
   begun,
 }: FactsAround): Omit<HolderAtGrant, 'until' | 'end' | 'blocked'> | undefined {
   if (newest !== null) {
-    const { leaseId, fencingToken, holder, action, comment, grantedAt } = newest;
-    return { leaseId, fencingToken, holder, action, comment, since: isoOf(grantedAt) };
+    const { leaseId, fencingToken, holder, action, comment, mode, grantedAt } = newest;
+    return { leaseId, fencingToken, holder, action, comment, mode, since: isoOf(grantedAt) };
   }
   if (begun === null) return undefined;
   const { leaseId, fencingToken, at, detail } = begun;
@@ -320,6 +502,7 @@ function beginningOf({
     holder: textIn(detail, 'holder'),
     action: textIn(detail, 'action'),
     comment: textIn(detail, 'comment'),
+    mode: modeIn(detail),
   };
 }
 
@@ -344,6 +527,7 @@ function withoutBeginning(next: FactAt | null, isKept: boolean): Answer {
       holder: null,
       action: null,
       comment: null,
+      mode: null,
       since: null,
       blocked: null,
       until: isEnd ? isoOf(next.at) : null,
@@ -389,6 +573,11 @@ function stopsBy(ended: FactAt | null): number {
 function textIn(detail: unknown, name: string): string | null {
   const value = fieldIn(detail, name);
   return typeof value === 'string' ? value : null;
+}
+
+function modeIn(detail: unknown): SlotMode | null {
+  const name = fieldIn(detail, 'mode');
+  return SLOT_MODES.find((mode) => mode === name) ?? null;
 }
 
 function fieldIn(detail: unknown, name: string): unknown {

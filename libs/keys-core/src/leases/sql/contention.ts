@@ -1,13 +1,20 @@
 import { LIMITS } from '../../kernel/limits.ts';
 import type { Face, Named, Resource } from '../../kernel/resource.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
-import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
+import {
+  C,
+  type Fragment,
+  fragment,
+  grantRows,
+  IS_IN_FORCE,
+  type Sql,
+} from '../../postgres/sql.ts';
 import type { ContentionHolder, ContentionView, FailingCallback } from '../lease-types.ts';
 
 /** A waiter, and those that it waits for. Instants are epoch milliseconds of the database. */
 export interface WaiterRow extends Omit<
   ContentionView,
-  'since' | 'holders' | 'permits' | 'together' | 'datacenter'
+  'since' | 'holders' | 'permits' | 'totalUsed' | 'together' | 'datacenter'
 > {
   readonly id: string;
   readonly createdAt: number;
@@ -17,6 +24,7 @@ export interface WaiterRow extends Omit<
   readonly togetherCount: number;
   readonly perKey: number | null;
   readonly total: number | null;
+  readonly totalUsed: number | null;
 }
 
 interface HolderRow extends Omit<ContentionHolder, 'since' | 'waitsFor'> {
@@ -76,21 +84,27 @@ export async function readContention(
       from visible w
       group by w.request
       having count(*) > 1
+    ),
+    declared as materialized (
+      select d.namespace, d.permits_per_key, d.permits_total,
+        case when d.permits_total is not null then (
+          select count(*)::int from lease l
+          where l.face = 'lease' and l.namespace = d.namespace
+            and l.name > chr(31) ${C} and l.name < ' ' ${C} and ${IS_IN_FORCE}
+        ) end as used
+      from (select distinct w.namespace from on_page w where w.mode = 'permit') n
+      join lease_declaration d on d.namespace = n.namespace
     )
     select w.id::text as id, w.face, w.namespace, w.name, w.waiter, w.mode, w.action,
       ${epochMs(fragment`w.created_at`)} as "createdAt",
       ${epochMs(fragment`clock_timestamp() - w.created_at`)} as "waitedMs",
       w.place::int as place, coalesce(b.holders, '[]') as holders, coalesce(b.among, 0) as "holderCount",
       coalesce(g.leases, '{}') as together, coalesce(g.count, 1) as "togetherCount",
-      d.permits_per_key as "perKey", d.permits_total as total
+      d.permits_per_key as "perKey", d.permits_total as total, d.used as "totalUsed"
     from on_page w
     left join blocked b on b.face = w.face and b.namespace = w.namespace and b.name = w.name
     left join together g on g.request = w.request
-    left join lateral (
-      select d.permits_per_key, d.permits_total from lease_declaration d
-      where w.mode = 'permit' and d.namespace = w.namespace
-      limit 1
-    ) d on true
+    left join declared d on w.mode = 'permit' and d.namespace = w.namespace
     order by w.id`;
 }
 
@@ -98,17 +112,22 @@ function epochMs(instant: Fragment): Fragment {
   return fragment`extract(epoch from ${instant})::float8 * 1000`;
 }
 
+/** What a waiter `w` waits for. */
+const WAITED_FOR = {
+  face: fragment`w.face`,
+  namespace: fragment`w.namespace`,
+  name: fragment`w.name`,
+};
+
 /** `blocked`: who holds what the waiters `on_page` wait for, and what each of them waits for itself. */
 const HELD_ROWS = fragment`
     held as materialized (
       select w.face, w.namespace, w.name, h.*
       from (select distinct o.face, o.namespace, o.name from on_page o) w
       cross join lateral (
-        select h.*, count(*) over () as among
-        from (${holdersOf(fragment`l.name = w.name`)}
-          union all ${holdersOf(fragment`l.name > w.name || chr(31) and l.name < w.name || ' '`)}
-          union all ${holdersOf(fragment`l.name > chr(31) ${C} and l.name < ' ' ${C} and l.pool = w.name`)}
-        ) h
+        select h.lease_id, h.holder, h.principal, h.mode, h.granted_at, h.expires_at,
+          count(*) over () as among
+        from (${grantRows(WAITED_FOR, { where: IS_IN_FORCE, limit: HOLDERS_COUNTED_MAX })}) h
         order by h.expires_at
         limit ${HOLDERS_SHOWN_MAX}
       ) h
@@ -142,16 +161,6 @@ const HELD_ROWS = fragment`
       from blocking b
       group by b.face, b.namespace, b.name
     )`;
-
-/** Who holds the lease that a waiter `w` waits for, among the rows with such names. */
-function holdersOf(names: Fragment): Fragment {
-  return fragment`(
-    select l.lease_id, l.holder, l.principal, l.mode, l.granted_at, l.expires_at from lease l
-    where l.face = w.face and l.namespace = w.namespace and ${names}
-      and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
-    limit ${HOLDERS_COUNTED_MAX}
-  )`;
-}
 
 /** How many wait, by face; a face without waiters has no entry. Reads all tickets: few beside leases. */
 export async function countWaiters(sql: Sql<'general'>): Promise<Partial<Record<Face, number>>> {

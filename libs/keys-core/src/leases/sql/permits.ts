@@ -6,6 +6,7 @@ import {
   C,
   type Fragment,
   fragment,
+  IS_IN_FORCE,
   LEASE_COLUMNS,
   onlyRow,
   type Sql,
@@ -100,6 +101,25 @@ function useOf(own: PoolRow, holders: readonly PoolRow[]): PoolUse {
       expiresAt,
     })),
   };
+}
+
+/**
+ * How many hold any key of a namespace, and how many may; null where there is no such limit. Locks nothing. Index: the
+ * primary keys.
+ */
+export async function readTotal(
+  sql: Sql<'reads'>,
+  namespace: string,
+): Promise<{ used: number; permits: number } | null> {
+  const [row] = await sql.$queryRaw<{ used: number; permits: number }[]>`
+    select d.permits_total as permits, (
+        select count(*)::int from lease l
+        where l.face = 'lease' and l.namespace = d.namespace
+          and l.name > chr(31) ${C} and l.name < ' ' ${C} and ${IS_IN_FORCE}
+      ) as used
+    from lease_declaration d
+    where d.namespace = ${namespace} ${C} and d.permits_total is not null`;
+  return row ?? null;
 }
 
 /** Of how many namespaces the share is read. */

@@ -5,7 +5,15 @@
 import { type Face, RESERVED_NAMESPACE, type Resource } from '../../kernel/resource.ts';
 import type { SlotMode } from '../../kernel/lease.ts';
 import { withinLimits, withinNamespace } from '../../lists/index.ts';
-import { C, type Fragment, fragment, type Sql } from '../../postgres/sql.ts';
+import {
+  asParameters,
+  C,
+  type Fragment,
+  fragment,
+  grantRows,
+  IS_IN_FORCE,
+  type Sql,
+} from '../../postgres/sql.ts';
 
 /** Events of one resource. A handover makes two. */
 const EVENTS_OF_ONE_MAX = 4_000;
@@ -88,7 +96,7 @@ export async function readHolds(
       select a.now, ${readFrom(fragment`recent r`, fragment`r.at`, EVENTS_OF_ONE_MAX)} as since
       from asked a
     ),
-    live as materialized (${liveGrants(resource)}),
+    live as materialized (${grantRows(asParameters(resource), { where: IS_IN_FORCE, limit: NOW_MAX })}),
     begun as (
       select r.* from recent r cross join reach c where r.is_beginning and r.at >= c.since
     ),
@@ -136,21 +144,6 @@ export async function readHolds(
       leaseId === null ? [] : [{ ...hold, leaseId }],
     ),
   };
-}
-
-/** The grants of a resource that are in force, also those of its slots if several may hold it at once. */
-function liveGrants({ face, namespace, name }: Resource): Fragment {
-  const named = (names: Fragment): Fragment => fragment`(
-        select l.* from lease l
-        where l.face = ${face} ${C} and l.namespace = ${namespace} ${C} and ${names}
-          and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
-        limit ${NOW_MAX}
-      )`;
-  return fragment`
-      ${named(fragment`l.name = ${name} ${C} and l.pool is null`)}
-      union all ${named(fragment`l.name > ${`${name}\u001F`} ${C} and l.name < ${`${name} `} ${C}`)}
-      union all ${named(fragment`l.name > chr(31) ${C} and l.name < ' ' ${C} and l.pool = ${name} ${C}`)}
-    `;
 }
 
 /** A wait in line. */

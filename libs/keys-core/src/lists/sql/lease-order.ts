@@ -69,7 +69,7 @@ export const PHASE_CONDITIONS: Record<Phase, Fragment> = {
 
 /** What the overview counts beside phases. Tickets are few: they are read once. */
 export const IS_CONDITIONS = {
-  waited: fragment`(l.face, l.namespace, l.name) in (
+  waited: fragment`(l.face, l.namespace, coalesce(l.pool, l.name)) in (
     select w.face, w.namespace, w.name from lease_waiter w where w.valid_until > clock_timestamp()
   )`,
   overdue: fragment`(

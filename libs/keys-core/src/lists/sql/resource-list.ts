@@ -14,10 +14,10 @@
  * `expires_at` has no index, and gets none: renewals write it, and must stay HOT.
  */
 import type { TerminationReason } from '../../kernel/backends.ts';
-import type { Count, FilterOf, GrantListInput } from '../../kernel/face-types.ts';
+import type { Count, FilterOf, GrantListInput, WaiterView } from '../../kernel/face-types.ts';
 import type { LeaseRow, SlotMode } from '../../kernel/lease.ts';
 import { LIMITS } from '../../kernel/limits.ts';
-import { type Face, RESERVED_NAMESPACE } from '../../kernel/resource.ts';
+import { type Face, RESERVED_NAMESPACE, type Resource } from '../../kernel/resource.ts';
 import { boundedCount } from '../../postgres/paging.ts';
 import {
   C,
@@ -547,3 +547,26 @@ async function isRareName(sql: Sql<'reads'>, text: string): Promise<boolean> {
 /** Whether the names of everything that was there before are filled. */
 export const ARE_NAMES_FILLED = fragment`(
   select bool_and(m.walked_at is not null) from search_mark m where m.part in ('leases', 'backends'))`;
+
+interface WaiterRow extends Omit<WaiterView, 'since'> {
+  readonly id: string;
+  readonly createdAt: number;
+}
+
+/** The waiters of a resource, first in line first. Index: `lease_waiter_resource_idx`. */
+export async function readWaiters(
+  sql: Sql<'reads'>,
+  resource: Resource,
+  page: { readonly afterId: string | null; readonly limit: number },
+): Promise<WaiterRow[]> {
+  return sql.$queryRaw<WaiterRow[]>`
+    select w.id::text as id, w.ticket_id as "ticketId", w.waiter,
+      extract(epoch from w.created_at)::float8 * 1000 as "createdAt",
+      extract(epoch from clock_timestamp() - w.created_at)::float8 * 1000 as "waitedMs"
+    from lease_waiter w
+    where w.face = ${resource.face} ${C} and w.namespace = ${resource.namespace} ${C}
+      and w.name = ${resource.name} ${C} and w.valid_until > clock_timestamp()
+      and (${page.afterId}::bigint is null or w.id > ${page.afterId}::bigint)
+    order by w.id
+    limit ${page.limit}`;
+}

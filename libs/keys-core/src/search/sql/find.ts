@@ -17,6 +17,8 @@ import {
   C,
   type Fragment,
   fragment,
+  grantRows,
+  IS_IN_FORCE,
   joinFragments,
   SCOPE_NAME,
   type Sql,
@@ -230,10 +232,30 @@ function leaseState(datacenter: string): Fragment {
         else 'free'
       end as state,
       ${PHASE_CONDITIONS.held} or ${PHASE_CONDITIONS.expiring} as "isLive"
-    from lease l
-    where l.face = f.kind and l.namespace = f.namespace and l.name = f.name
-      and (l.face <> 'key' or l.home_reservation is null
-        or starts_with(l.home_reservation, ${`${datacenter}.`} ${C}))`;
+    from (${stateRow(fragment`f.kind`, fragment`f`)}) l
+    where (l.face <> 'key' or l.home_reservation is null
+      or starts_with(l.home_reservation, ${`${datacenter}.`} ${C}))`;
+}
+
+/**
+ * The row that shows the state of what a row `of` names: that of one who holds it, where several may at once, or else
+ * the one with the name.
+ */
+function stateRow(face: Fragment, of: Fragment): Fragment {
+  const [namespace, name] = [fragment`${of}.namespace`, fragment`${of}.name`];
+  const slots = grantRows({ face, namespace, name }, { where: IS_IN_FORCE, limit: 1 });
+  return fragment`
+      select l.*
+      from (
+        select o.* from lease o
+        where o.face = ${face} and o.namespace = ${namespace} and o.name = ${name}
+        union all
+        select s.* from lease o cross join lateral (${slots}) s
+        where o.face = ${face} and o.namespace = ${namespace} and o.name = ${name}
+          and o.pool is not null
+      ) l
+      order by l.pool is not distinct from l.name
+      limit 1`;
 }
 
 /** The backend of an id, unless it is gone. Index: the primary key. */
@@ -311,10 +333,12 @@ export async function findIds(sql: Sql<'reads'>, asked: IdsAsked): Promise<Found
       select l.*, 'lease_id' as by from lease l where l.lease_id = any(${uuids}::uuid[])
       union all
       select l.*, n.by from named n
-      join lease l on l.face = n.face and l.namespace = n.namespace and l.name = n.name
+      cross join lateral (${stateRow(fragment`n.face`, fragment`n`)}) l
       union all
+      -- The row with the name of what several may hold at once has the token of the newest grant, too.
       select l.*, 'token' from lease l
       where ${tokens.length > 0}::boolean and l.fencing_token = any(${tokens}::bigint[])
+        and l.pool is distinct from l.name
       union all
       (
         select l.*, 'holder' from lease l

@@ -14,6 +14,7 @@ import {
   fragment,
   inLastMinutes,
   joinFragments,
+  SCOPE_NAME,
   type Sql,
 } from '../../postgres/sql.ts';
 import { bucketOf } from './stats-buckets.ts';
@@ -198,7 +199,7 @@ export interface RefusedRow extends GrantRef {
 /** What is known of the grant of `r`: its row `l`, its facts `o`, its end `e` and the next grant `n`. */
 const WHAT_IS_KNOWN = fragment`
       left join lateral (
-        select l.lease_id, l.namespace, l.name, l.fencing_token, l.holder, l.expires_at
+        select l.lease_id, l.namespace, ${SCOPE_NAME}, l.fencing_token, l.holder, l.expires_at
         from lease l where l.lease_id = r.lease_id limit 1
       ) l on true
       left join lateral (
@@ -224,7 +225,7 @@ const WHAT_IS_KNOWN = fragment`
       left join lateral (
         select n.holder, n.fencing_token from lease n
         where n.face = r.face collate "C" and n.namespace = o.namespace and n.name = o.name
-          and n.lease_id <> r.lease_id
+          and n.pool is null and n.lease_id <> r.lease_id
         limit 1
       ) n on true`;
 

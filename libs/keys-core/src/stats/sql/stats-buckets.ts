@@ -12,6 +12,8 @@ import {
   type Dated,
   type Fragment,
   fragment,
+  grantRows,
+  IS_IN_FORCE,
   isoDates,
   joinFragments,
   onlyRow,
@@ -412,8 +414,10 @@ export async function countHeldLeases(sql: Sql<'guests'>): Promise<Map<string, n
   return new Map(rows.map(({ principal, held }) => [principal, held]));
 }
 
+const NAMED = { face: fragment`n.face`, namespace: fragment`n.namespace`, name: fragment`n.name` };
+
 /**
- * The resources with the most waiters, of all faces. Lapsed tickets do not count: their waiters died.
+ * The resources with the most waiters, of all faces; of several holders one is named. Lapsed tickets do not count: their waiters died.
  * All tickets are read, being few compared with leases; index: `lease_pkey` for the holders. Locks nothing.
  */
 export function readMostWaitedFor(sql: Sql<'guests'>, limit: number): Promise<ContendedResource[]> {
@@ -430,9 +434,7 @@ export function readMostWaitedFor(sql: Sql<'guests'>, limit: number): Promise<Co
       greatest(0, extract(epoch from clock_timestamp() - n.since))::float8 * 1000 as "longestWaitMs"
     from line n
     left join lateral (
-      select l.holder from lease l
-      where l.face = n.face and l.namespace = n.namespace and l.name = n.name
-        and lease_unexpired(l.released_at, l.end_reason, l.expires_at)
+      select l.holder from (${grantRows(NAMED, { where: IS_IN_FORCE, limit: 1 })}) l limit 1
     ) l on true
     order by n.waiters desc, n.since, n.face, n.namespace, n.name`;
 }
