@@ -18,7 +18,8 @@ export type DeployOutcome =
   | { readonly outcome: 'frozen'; readonly until: Date; readonly reason: string };
 
 export interface Deployment {
-  readonly environment: string;
+  /** Its name, or the segments of its namespace and then its name. */
+  readonly environment: string | readonly string[];
   readonly version: string;
   readonly by: string;
   /** How long it may wait for its turn; it then takes the place of older ones that wait. */

@@ -136,7 +136,7 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
   },
   {
     page: 'docs/recipes/deploy-gate.md',
-    firstLine: "leasehold env freeze add shop/production --until 2h --reason 'the audit is on'",
+    firstLine: "npx leasehold env freeze add shop/production --until 2h --reason 'the audit is on'",
     reason:
       'names a freeze that the reader makes; apps/cli/src/commands/leases.process.test.ts runs the same',
   },

@@ -41,6 +41,8 @@ export interface Cli {
   ): void;
   /** Prints an answer: as JSON for programs, as text for people; nothing for an empty text. */
   show(answer: unknown, text: () => string, more?: Shown): void;
+  /** Says on the standard error how it goes, on a line of its own: as text, or for programs as `{"note": …}`. */
+  note(text: string): void;
   /** Adds a leaf command, with what every command has. */
   leaf(parent: Command, nameAndArguments: string, description: string): Command;
   /** What a command that did not fail ends with; undefined once the process is another program. */
@@ -133,6 +135,9 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
       if (cli.listing.isWatched && !isChanged([answer, isJson ? undefined : beside])) return;
       if (isJson) context.stdout(`${JSON.stringify(answer)}\n`);
       else showText(text(), notes);
+    },
+    note(text) {
+      context.stderr(`${isJson ? JSON.stringify({ note: text }) : `leasehold: ${text}`}\n`);
     },
     leaf: (parent, nameAndArguments, description) =>
       parent

@@ -553,6 +553,16 @@ function variableOf(text: string): [name: string, value: string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
+/** What a shell takes as it is. */
+const PLAIN_WORD = /^[\w.:@%+=-]+$/u;
+
+function openingText({ name, namespace }: ConnectAnswer['key']): string {
+  const named = namespace === '' ? [name] : [name, '--namespace', namespace];
+  return named.every((word) => PLAIN_WORD.test(word))
+    ? `leasehold open ${named.join(' ')}`
+    : 'leasehold open NAME';
+}
+
 /** The address alone in the first line, so that a shell can take it from there. */
 function connectText(answer: ConnectAnswer): string {
   const { key, address } = answer;
@@ -565,7 +575,8 @@ function connectText(answer: ConnectAnswer): string {
     ['drone', answer.droneId],
     ['datacenter', answer.datacenter],
     ['fencing token', answer.fencingToken],
-    ...(answer.url === null ? [] : [['for browsers', answer.url] as const]),
+    // Its bare address would be refused: a browser needs a token in it.
+    ...(answer.url === null ? [] : [['for browsers', openingText(key)] as const]),
   ]);
   return `${address ?? 'it has no address'}\n\n${rest}`;
 }

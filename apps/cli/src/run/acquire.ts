@@ -156,7 +156,7 @@ export function waitingTeller(
       frozen === null
         ? `${printable(by)}${what === '' ? '' : ` (${printable(what)})`} has it since ${since}`
         : `it is frozen until ${frozen.until} because ${printable(frozen.reason)}`;
-    const text = `leasehold: waiting for ${scopeText(scope)}, place ${String(place)} in line: ${reason}.\n`;
+    const text = `waiting for ${scopeText(scope)}, place ${String(place)} in line: ${reason}.`;
     if (text !== told) print(text);
     told = text;
   };

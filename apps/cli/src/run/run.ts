@@ -118,7 +118,9 @@ waited out; a longer one is refused at once, unless --override has a reason and 
 --supersede-running also stops the CMD that runs for it: it gets SIGTERM, and SIGKILL at the deadline of its
 lease, and this CMD starts when it has ended, or its deadline has passed.
 
-Exit codes: those of \`leases run\`; 6, or --held-exit, also if it is frozen or was superseded while it waited.`;
+Exit codes: those of \`leases run\`; 6, or --held-exit, also if it is frozen or was superseded while it waited. With --json
+each line of Leasehold's own on the standard error is JSON, and the last one the error, whose \`code\` tells why: lease.held,
+lease.wait_timeout, environment.frozen or environment.superseded.`;
 
 interface EnvironmentRunOptions extends RunCommandOptions {
   readonly action: string;

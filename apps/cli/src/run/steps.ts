@@ -118,7 +118,7 @@ async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): P
     signal.throwIfAborted();
   } catch (error) {
     if (!signal.aborted) throw error;
-    cli.context.stderr(`leasehold: gave up waiting for ${scopesText(scopes)}.\n`);
+    cli.note(`gave up waiting for ${scopesText(scopes)}.`);
     cli.exitCode = SIGNAL_EXIT_CODE + signalNumberOf(signal.reason);
     return;
   }

@@ -37,9 +37,29 @@ test('the end of a backend that failed is told with its key, program, exit code 
 
   expect(said).toHaveLength(1);
   expect(said[0]).toMatch(
-    /^key game\/alpha, program web: it crashed with exit code 17, 0\.4 s after its start\n {4}\S*no table rooms$/u,
+    /^key game\/alpha, program web: it crashed with exit code 17, 0\.4 s after its start\n {4}\S*no table rooms\n {4}`leasehold backends logs bk-1` shows all$/u,
   );
   expect(said[0]).not.toContain('\u001b');
+});
+
+test.each([
+  [
+    'an error that Node has shown with its version after it',
+    "file:///echo.mjs:3\nthrow new TypeError('no rooms');\n      ^\n\nTypeError: no rooms\n    at file:///echo.mjs:3:7\n\nNode.js v24.1.0\n",
+    'TypeError: no rooms',
+  ],
+  [
+    'the last line of a trace of Python',
+    'Traceback (most recent call last):\n  File "a.py"\nValueError: no rooms\n',
+    'ValueError: no rooms',
+  ],
+  ['the version alone, if no error is there', 'Node.js v24.1.0\n', 'Node.js v24.1.0'],
+])('of its output is shown %s', async (_what, output, line) => {
+  const { tell, said } = await openTeller(output);
+
+  await tell(END);
+
+  expect(said[0]).toContain(`after its start\n    ${line}\n`);
 });
 
 test('one that has written nothing is told too', async () => {

@@ -100,9 +100,22 @@ async function ofBackend(
   const ended = items.find((one) => one.leaseId === leaseId);
   if (ended === undefined) return { program: '', lastLine: '' };
   const { output } = await api.backends.get.query({ backendId: ended.backendId });
-  const last = output?.trimEnd().split('\n').at(-1) ?? '';
+  const last = tellingLineOf(output ?? '');
+  const logs = `\n    \`leasehold backends logs ${printable(ended.backendId)}\` shows all`;
   return {
     program: `, program ${printable(ended.program)}`,
-    lastLine: last === '' ? '' : `\n    ${printable(last)}`,
+    lastLine: last === '' ? '' : `\n    ${printable(last)}${logs}`,
   };
+}
+
+/** Node writes its version after an error that nobody caught. */
+const NODE_VERSION = /^Node\.js v\d/u;
+const ERROR = /^(?:Uncaught )?[\w.$]*(?:Error|Exception)\b/u;
+
+/** The line that says most of why a program has ended: its last one, or before the version of Node the error. */
+function tellingLineOf(output: string): string {
+  const lines = output.trimEnd().split('\n');
+  const last = lines.at(-1) ?? '';
+  if (!NODE_VERSION.test(last)) return last;
+  return lines.findLast((line) => ERROR.test(line)) ?? last;
 }

@@ -5,7 +5,7 @@ import { printable } from '../output/text.ts';
 import { messageOf, type Progress } from './progress.ts';
 import type { WatchTarget } from './up-drone.ts';
 
-/** How many backends are asked for at once. */
+/** How many backends are asked for at once, and of how many that have ended the keys may be started at once. */
 const PAGE_SIZE = 100;
 /** More changed files are only counted. */
 const NAMED_MAX = 2;
@@ -17,8 +17,8 @@ interface RestartOptions {
 }
 
 /**
- * Stops the backends of a program softly when its files change: the next connect starts the new version. What
- * is watched, each change, and what cannot be watched is said.
+ * Stops the backends of a program softly when its files change: the next connect starts the new version, at once also
+ * where the one before has crashed again and again. What is watched, each change, and what cannot be watched is said.
  */
 export function restartOnChange({ targets, access, progress }: RestartOptions): FileWatch {
   const connection = createControllerClient({ ...access, transport: 'http' });
@@ -59,6 +59,7 @@ export function restartOnChange({ targets, access, progress }: RestartOptions): 
 async function stopBackends(api: ControllerApi, program: string): Promise<string> {
   try {
     const count = await stopAll(api, program);
+    await forgetFailures(api, program);
     if (count === 0) return `no backend of ${program} runs`;
     const backends = count === 1 ? 'the backend' : `${String(count)} backends`;
     return `${backends} of ${program} will stop, and the next connect starts the new version`;
@@ -81,6 +82,16 @@ async function stopAll(api: ControllerApi, program: string): Promise<number> {
     await api.backends.terminate.mutate({ backendId, mode: 'soft', reason });
   }
   return running.length;
+}
+
+/** The new version is not made to wait for what the old one did. */
+async function forgetFailures(api: ControllerApi, program: string): Promise<void> {
+  const { items } = await api.backends.list.query({ program, limit: PAGE_SIZE });
+  const ended = items.filter(({ status }) => status === 'terminated');
+  const keys = new Map(ended.map(({ key }) => [`${key.namespace}/${key.name}`, key]));
+  for (const { name, namespace } of keys.values()) {
+    await api.keys.resetFailures.mutate({ name, namespace, reason: 'its program has changed' });
+  }
 }
 
 function filesText(files: readonly string[]): string {
