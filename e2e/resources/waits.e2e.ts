@@ -144,6 +144,22 @@ test.describe('who waits, and for what', () => {
 
     await expect(row('export-2')).toHaveCount(0);
     await expect(grants.row('export-2')).toContainText('Stuck since noon');
+    // Of a moment before, all who held it then.
+    const { items } = await stack
+      .api('viewer')
+      .leases.history.query({ namespace: namespace.join('.'), name: key });
+    const revoked = items.find(({ kind }) => kind === 'revoked');
+    const before = new Date(Date.parse(String(revoked?.at)) - 1).toISOString();
+    const moment = page.getByRole('region', { name: 'Who held it at a moment', exact: true });
+    await moment.getByLabel('Who held it at …?').fill(before);
+    await moment.getByLabel('Who held it at …?').press('Enter');
+    await expect(moment.getByRole('status')).toContainText('Held by 3 at once');
+    for (const holder of ['export-1', 'export-2', 'export-3']) {
+      await expect(moment.getByRole('row').filter({ hasText: holder })).toBeVisible();
+    }
+    await checkSchemes(page, 'who held a permit', found);
+    expect(found).toEqual([]);
+    await page.screenshot({ path: '/tmp/pool.png', fullPage: true });
     await expect(row('export-1')).toBeVisible();
     await expect(panel).toContainText('2 of 3 permits held');
   });
