@@ -56,12 +56,13 @@ afterAll(async () => {
 });
 
 /** As an editor does: a new file, which then gets the name. */
-async function writeEcho(version: string): Promise<void> {
+async function writeEcho(version: string, first = ''): Promise<void> {
   const draft = join(sources, 'echo.mjs~');
   const answer = `JSON.stringify({ version: '${version}', mode: process.env.MODE })`;
   await writeFile(
     draft,
     `import { createServer } from 'node:http';
+     ${first}
      createServer((_, response) => response.end(${answer})).listen(process.env.HTTP_PORT, '127.0.0.1');
      process.on('SIGTERM', () => process.exit(0));`,
   );
@@ -176,6 +177,29 @@ describe('leasehold up', () => {
 
     expect(second).toMatchObject({ spawned: true });
     expect(await echoOf(second)).toEqual({ version: 'second', mode: 'dev' });
+  });
+
+  test('a program that has crashed again and again is started at once after a change of its file', async () => {
+    const failing = async (): Promise<number | undefined> => {
+      const { failing: found } = await answer<{ failing: { failures: number } | null }>(
+        ...['keys', 'show', 'fixed'],
+      );
+      return found?.failures;
+    };
+    await writeEcho('bad', 'throw new Error("no table rooms");');
+    await waitUntil(() => up.said().stdout.includes('echo.mjs changed'));
+    for (let crashes = 0; crashes < 3; crashes += 1) {
+      const failed = await runCommand(['connect', 'fixed', '--program', 'echo'], env);
+      expect(failed.exitCode).toBe(1);
+    }
+    expect(await failing()).toBeGreaterThanOrEqual(3);
+    expect(up.said().stdout).toContain('Error: no table rooms');
+
+    await writeEcho('second');
+
+    await waitUntil(async () => (await failing()) === undefined);
+    const fixed = await answer<ConnectResult>('connect', 'fixed', '--program', 'echo');
+    expect(await echoOf(fixed)).toEqual({ version: 'second', mode: 'dev' });
   });
 
   test('a program in a folder that backends do not see is named before it starts, and when it has crashed', async () => {
