@@ -16,7 +16,7 @@ export interface Shell {
 
 /** How commands of a page run here: npx without npm, and a curl that fails when the answer does. */
 const PRELUDE = `
-npx() { "$NODE" "$REPOSITORY/apps/cli/bin/$1.mjs" "\${@:2}" < /dev/null; }
+npx() { npm_command=exec "$NODE" "$REPOSITORY/apps/cli/bin/$1.mjs" "\${@:2}" < /dev/null; }
 curl() { command curl --silent --show-error --fail-with-body --max-time 20 "$@"; }
 `;
 

@@ -41,6 +41,8 @@ export interface Cli {
   ): void;
   /** Prints an answer: as JSON for programs, as text for people; nothing for an empty text. */
   show(answer: unknown, text: () => string, more?: Shown): void;
+  /** How a person calls this program: with `npx` before it where npx has started it. */
+  readonly called: string;
   /** Says on the standard error how it goes, on a line of its own: as text, or for programs as `{"note": …}`. */
   note(text: string): void;
   /** Adds a leaf command, with what every command has. */
@@ -136,6 +138,7 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
       if (isJson) context.stdout(`${JSON.stringify(answer)}\n`);
       else showText(text(), notes);
     },
+    called: context.environment['npm_command'] === 'exec' ? 'npx leasehold' : 'leasehold',
     note(text) {
       context.stderr(`${isJson ? JSON.stringify({ note: text }) : `leasehold: ${text}`}\n`);
     },

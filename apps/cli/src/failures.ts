@@ -160,7 +160,7 @@ const HINT_OF: Partial<Record<ErrorCode, string | undefined>> = {
   'key.unheld':
     'Add `--program NAME` to start a backend; `leasehold drones ls` shows what is offered.',
   'backend.failed':
-    '`leasehold backends logs BACKEND` shows all that its drone keeps. The next connect starts it again.',
+    '`leasehold backends logs BACKEND` shows all that its drone keeps. The next connect starts it again; from the third failure within ten minutes on it waits before, unless `leasehold keys reset-failures KEY` allows it at once.',
   'key.terminating': 'Wait, or pass a larger `--wait`, such as `--wait 1m`.',
   'key.holder_unreachable':
     'Its backend may still run, so the key is not granted again before it expires. See `leasehold drones ls`.',

@@ -57,7 +57,10 @@ export async function runCli(
     const failure = isGroupAlone(error)
       ? incomplete(groupIn(program, args))
       : (ofOwnOption(error, program, args) ?? failureOf(error, cli.asked()));
-    context.stderr(`${cli.isJson ? failureJson(failure) : failureText(failure, cli)}\n`);
+    const text = cli.isJson
+      ? failureJson(failure)
+      : failureText(failure, cli).replaceAll('`leasehold ', `\`${cli.called} `);
+    context.stderr(`${text}\n`);
     return failure.exitCode;
   } finally {
     cli.close();

@@ -402,8 +402,25 @@ export function addConnect(cli: Cli, parent: Command): void {
       }
       const access = options.url === true ? accessOf(options) : undefined;
       const answer = await connected(cli, { ...connectInput(name, options), access });
-      cli.show(answer, () => (access === undefined ? connectText(answer) : (answer.url ?? '')));
+      cli.show(answer, () =>
+        access === undefined ? connectText(answer, cli.called) : (answer.url ?? ''),
+      );
+      await noteOtherProgram(cli, answer, options.program);
     });
+}
+
+/** A backend that runs is the answer, whatever program was asked for: a misspelt one would go unnoticed. */
+async function noteOtherProgram(
+  cli: Cli,
+  { key, backendId, spawned, datacenter }: ConnectAnswer,
+  asked: string | undefined,
+): Promise<void> {
+  if (spawned || asked === undefined) return;
+  const { program } = await cli.client().backends.get.query({ backendId, datacenter });
+  if (program === asked) return;
+  cli.note(
+    `${printable(key.name)} runs the program ${printable(program)}, not ${printable(asked)}: it was started before.`,
+  );
 }
 
 /** Connects, and tells people meanwhile what is waited for. */
@@ -556,15 +573,15 @@ function variableOf(text: string): [name: string, value: string] {
 /** What a shell takes as it is. */
 const PLAIN_WORD = /^[\w.:@%+=-]+$/u;
 
-function openingText({ name, namespace }: ConnectAnswer['key']): string {
+function openingText({ name, namespace }: ConnectAnswer['key'], called: string): string {
   const named = namespace === '' ? [name] : [name, '--namespace', namespace];
   return named.every((word) => PLAIN_WORD.test(word))
-    ? `leasehold open ${named.join(' ')}`
-    : 'leasehold open NAME';
+    ? `${called} open ${named.join(' ')}`
+    : `${called} open NAME`;
 }
 
 /** The address alone in the first line, so that a shell can take it from there. */
-function connectText(answer: ConnectAnswer): string {
+function connectText(answer: ConnectAnswer, called: string): string {
   const { key, address } = answer;
   const rest = detailsText([
     ['key', printable(key.name)],
@@ -576,7 +593,7 @@ function connectText(answer: ConnectAnswer): string {
     ['datacenter', answer.datacenter],
     ['fencing token', answer.fencingToken],
     // Its bare address would be refused: a browser needs a token in it.
-    ...(answer.url === null ? [] : [['for browsers', openingText(key)] as const]),
+    ...(answer.url === null ? [] : [['for browsers', openingText(key, called)] as const]),
   ]);
   return `${address ?? 'it has no address'}\n\n${rest}`;
 }

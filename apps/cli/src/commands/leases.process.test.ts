@@ -326,7 +326,7 @@ describe('leasehold leases, of what several may hold at once', () => {
     expect(set.stdout).toBe('Set: 2 may hold each key of exports, and 5 all keys together.\n');
     expect(one.exitCode).toBe(0);
     expect(refused.exitCode).toBe(6);
-    expect(refused.stderr).toContain('Of it is held: 2/2 permits.');
+    expect(refused.stderr).toContain('In use: 2/2 permits.');
     expect(shown.stdout).toMatch(/^held +2\/2 permits$/mu);
     expect(shown.stdout).toMatch(/^of all keys +2\/5 permits$/mu);
     for (const holder of ['one', 'two']) {
@@ -383,7 +383,7 @@ describe('leasehold leases, of what several may hold at once', () => {
 
     expect([first.exitCode, second.exitCode, writer.exitCode]).toEqual([0, 0, 6]);
     expect(JSON.parse(second.stdout)).toMatchObject({ namespace: 'documents', name: 'd' });
-    expect(writer.stderr).toContain('Of it is held: 2 shared.');
+    expect(writer.stderr).toContain('In use: 2 shared.');
     expect(shown.stdout).toMatch(/^held +2 shared$/mu);
     expect(shown.stdout).toMatch(/^reader +shared /mu);
   });

@@ -370,11 +370,11 @@ const MOMENT_HOLDER_COLUMNS: readonly Column<Grant>[] = [
   { head: 'until', text: untilText },
   {
     head: 'what happened',
-    text: ({ end, blocked }) => {
-      const what =
-        end === null ? blocked && actText('renewal blocked', blocked) : actText(end.kind, end);
-      return what ?? '';
-    },
+    text: ({ end, blocked }) =>
+      [
+        ...(blocked === null ? [] : [actText('renewal blocked', blocked)]),
+        ...(end === null ? [] : [actText(end.kind, end)]),
+      ].join('; '),
   },
   { head: 'lease id', text: ({ leaseId }) => leaseId },
 ];

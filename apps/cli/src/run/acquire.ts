@@ -187,7 +187,7 @@ function heldFailure(
     remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
       : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
-  const use = pool === undefined ? '' : ` Of it is held: ${poolUseText(pool)}.`;
+  const use = pool === undefined ? '' : ` In use: ${poolUseText(pool)}.`;
   const line = waiters > 0 ? ` Waiting in line: ${String(waiters)}.` : '';
   const waited = waitMs > 0 ? ` Waited for ${durationText(waitedMs)}.` : '';
   return new CliFailure(`${message}${use}${waited}${line}`, {

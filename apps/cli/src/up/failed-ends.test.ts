@@ -37,7 +37,7 @@ test('the end of a backend that failed is told with its key, program, exit code 
 
   expect(said).toHaveLength(1);
   expect(said[0]).toMatch(
-    /^key game\/alpha, program web: it crashed with exit code 17, 0\.4 s after its start\n {4}\S*no table rooms\n {4}`leasehold backends logs bk-1` shows all$/u,
+    /^key game\/alpha, program web: it crashed with exit code 17, 0\.4 s after its start\n {4}\S*no table rooms\n {4}`npx leasehold backends logs bk-1` shows all$/u,
   );
   expect(said[0]).not.toContain('\u001b');
 });
@@ -78,5 +78,5 @@ test('of many ends some are told, and the others are counted with the next one',
   clock.ms = 10_000;
   await tell(END);
 
-  expect(said[5]).toContain('(3 others failed before it)');
+  expect(said[5]).toContain('(before it failed: 3)');
 });

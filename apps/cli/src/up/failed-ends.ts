@@ -82,7 +82,7 @@ export function createEndTeller(
       return;
     }
     toldAtMs = [...toldAtMs, now];
-    const before = untold === 0 ? '' : ` (${String(untold)} others failed before it)`;
+    const before = untold === 0 ? '' : ` (before it failed: ${String(untold)})`;
     untold = 0;
     const more = await ofBackend(api, end).catch(() => ({ program: '', lastLine: '' }));
     const how = end.reason === null ? 'it failed' : printable(end.reason);
@@ -101,7 +101,7 @@ async function ofBackend(
   if (ended === undefined) return { program: '', lastLine: '' };
   const { output } = await api.backends.get.query({ backendId: ended.backendId });
   const last = tellingLineOf(output ?? '');
-  const logs = `\n    \`leasehold backends logs ${printable(ended.backendId)}\` shows all`;
+  const logs = `\n    \`npx leasehold backends logs ${printable(ended.backendId)}\` shows all`;
   return {
     program: `, program ${printable(ended.program)}`,
     lastLine: last === '' ? '' : `\n    ${printable(last)}${logs}`,

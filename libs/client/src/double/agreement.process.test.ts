@@ -193,7 +193,7 @@ const SCENARIOS: Record<string, (world: World) => Promise<unknown>> = {
     const jobs = one.defineLease(['jobs']);
     const lease = await jobs.acquire('hourly');
     return {
-      ttl: await codeOf(one.defineLease(['jobs'], { ttlMs: 10 }).acquire('x')),
+      ttl: await codeOf(one.defineLease(['jobs']).acquire('x', { ttlMs: 10 })),
       held: await codeOf(jobs.acquire('hourly', { waitMs: 0 })),
       wait: await codeOf(jobs.acquire('hourly', { waitMs: 1e9 })),
       key: await codeOf((async () => jobs.acquire(''))()),

@@ -1,4 +1,4 @@
-import { resourceText, type ReleaseOutcome } from '@leasehold/keys-core';
+import { printableText, type ReleaseOutcome, resourceText } from '@leasehold/keys-core';
 import type { HeldAnswer } from '@leasehold/keys-core/leases';
 import { LeaseholdCallError } from '../transport/errors.ts';
 
@@ -188,6 +188,8 @@ interface LeaseLostOptions {
   readonly grant?: LostGrant | undefined;
   readonly cause?: unknown;
   readonly result?: unknown;
+  /** What an operator said. */
+  readonly note?: string | null;
 }
 
 /** The work must stop: its lease is lost. The reason of a lease's signal; its checks throw it too. */
@@ -202,7 +204,7 @@ export class LeaseLost extends LeaseholdCallError {
     const { grant } = options;
     const what = grant === undefined ? 'The lease of the caller' : scopeText(grant.scope);
     super('lease.lost', {
-      message: `${what} is lost: ${lossText(reason, options.cause)}`,
+      message: `${what} is lost: ${lossText(reason, options.cause, options.note)}`,
       details: { reason, leaseId: grant?.leaseId, fencingToken: grant?.fencingToken },
       cause: options.cause,
     });
@@ -221,7 +223,8 @@ const LOSS_TEXT: Record<LeaseLossReason, string> = {
 };
 
 /** A controller may have answered, and refused to renew it: its caller's token was revoked. */
-function lossText(reason: LeaseLossReason, cause: unknown): string {
+function lossText(reason: LeaseLossReason, cause: unknown, note: string | null = null): string {
+  if (note !== null) return `${LOSS_TEXT[reason]} (${printableText(note)}).`;
   if (reason !== 'unreachable' || !(cause instanceof LeaseholdCallError)) {
     return `${LOSS_TEXT[reason]}.`;
   }
@@ -236,7 +239,7 @@ export class LeaseRevoked extends LeaseLost {
   readonly note: string | null;
 
   constructor(grant: LostGrant, note: string | null, result?: unknown) {
-    super('revoked', { grant, result });
+    super('revoked', { grant, result, note });
     this.note = note;
   }
 }
@@ -248,7 +251,8 @@ export class LeaseRevoking extends Error {
   readonly note: string | null;
 
   constructor(scope: LeaseScope, note: string | null) {
-    super(`${scopeText(scope)} will not be renewed: finish in the time that is left.`);
+    const why = note === null ? '' : ` (${printableText(note)})`;
+    super(`${scopeText(scope)} will not be renewed${why}: finish in the time that is left.`);
     this.note = note;
   }
 }
