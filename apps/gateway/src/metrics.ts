@@ -186,7 +186,7 @@ export function createMetricsServer(
   const count = createAnswerRate({ perSecondMax: ANSWERS_PER_SECOND_MAX, nowMs });
   const server = createServer((request, response: ServerResponse) => {
     if (!begin(request, response)) return;
-    const verdict = count(request.socket.remoteAddress ?? '');
+    const verdict = count(request.socket.remoteAddress ?? '', request.socket);
     if (verdict === 'close') request.socket.destroy();
     if (verdict === 'refuse') {
       response.writeHead(429, { 'retry-after': '1' }).end('{"status":"too many requests"}');

@@ -49,15 +49,21 @@ test('a socket with more requests under way than allowed is closed', async () =>
   expect(begun).toHaveLength(4);
 });
 
-test('an address gets so many answers in a second, as many refusals, and then none', () => {
+test('an address gets so many answers in a second, as many refusals, and then none, except for a connection that asks for little', () => {
   const now = { ms: 0 };
-  const verdictOf = createAnswerRate({ perSecondMax: 2, nowMs: () => now.ms });
-  const ask = (address: string): string => verdictOf(address);
-  const asked = Array.from({ length: 5 }, () => ask('192.0.2.1'));
+  const verdictOf = createAnswerRate({ perSecondMax: 30, nowMs: () => now.ms });
+  const greedy = {};
+  const ask = (address: string, connection: object = greedy): string =>
+    verdictOf(address, connection);
+  const asked = Array.from({ length: 61 }, () => ask('192.0.2.1'));
+  const countOf = (verdict: string): number => asked.filter((one) => one === verdict).length;
 
-  expect(asked).toEqual(['answer', 'answer', 'refuse', 'refuse', 'close']);
+  expect([countOf('answer'), countOf('refuse'), countOf('close')]).toEqual([30, 30, 1]);
   expect(ask('::ffff:192.0.2.1')).toBe('close');
   expect(ask('192.0.2.2')).toBe('answer');
+  const modest = {};
+  const little = Array.from({ length: 21 }, () => ask('192.0.2.1', modest));
+  expect([little.lastIndexOf('answer'), little.at(-1)]).toEqual([19, 'close']);
   now.ms = 1_000;
   expect(ask('192.0.2.1')).toBe('answer');
 });

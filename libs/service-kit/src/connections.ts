@@ -296,9 +296,12 @@ const RATE_MS = 1_000;
 /** One that goes on after this many times its rate is not answered any more: answers cost too. */
 const CLOSED_TIMES = 2;
 
+/** A connection gets as many whatever others of its address ask: somebody behind the same proxy is served. */
+const PER_CONNECTION_MIN = 20;
+
 /**
  * Counts answers that need no token, by address: in each second so many are given, as many more refused, and the
- * connections of what comes after that are to be closed.
+ * connections of what comes after that are to be closed. One that has asked for little is answered in any case.
  * @param nowMs a monotonic reading, in milliseconds.
  */
 export function createAnswerRate({
@@ -307,18 +310,22 @@ export function createAnswerRate({
 }: {
   readonly perSecondMax: number;
   readonly nowMs: () => number;
-}): (address: string) => 'answer' | 'refuse' | 'close' {
-  const counts = new Map<string, number>();
+}): (address: string, connection: object) => 'answer' | 'refuse' | 'close' {
+  const counts = new Map<string | object, number>();
+  const countOf = (what: string | object): number => {
+    const count = (counts.get(what) ?? 0) + 1;
+    counts.set(what, count);
+    return count;
+  };
   let sinceMs = Number.NEGATIVE_INFINITY;
-  return (address) => {
+  return (address, connection) => {
     if (nowMs() - sinceMs >= RATE_MS) {
       sinceMs = nowMs();
       counts.clear();
     }
-    const network = networkOf(withoutMapping(address));
-    const count = (counts.get(network) ?? 0) + 1;
-    counts.set(network, count);
-    if (count <= perSecondMax) return 'answer';
+    const count = countOf(networkOf(withoutMapping(address)));
+    const isLittle = countOf(connection) <= PER_CONNECTION_MIN;
+    if (count <= perSecondMax || isLittle) return 'answer';
     return count <= perSecondMax * CLOSED_TIMES ? 'refuse' : 'close';
   };
 }

@@ -311,7 +311,7 @@ function listenerOf({
   });
   /** Whether this server may answer by itself. The controller counts what it is asked. */
   const mayAnswer = (request: IncomingMessage, response: ServerResponse): boolean => {
-    const verdict = countAnswer(sources.of(request) ?? '');
+    const verdict = countAnswer(sources.of(request) ?? '', request.socket);
     if (verdict === 'close') request.socket.destroy();
     if (verdict !== 'refuse') return verdict === 'answer';
     response.setHeader('retry-after', '1');
