@@ -38,7 +38,8 @@ function useFreshness(read: Read) {
   const [now, setNow] = useState({ atMs: 0, wallMs: 0 });
   useEffect(() => {
     const next = seenOf(read.dataUpdatedAt);
-    bringClockTo(next.databaseMs);
+    // Before its first answer a part of the page shows nothing that the clock could be behind.
+    if (read.dataUpdatedAt !== 0) bringClockTo(next.databaseMs);
     setSeen(next);
     setNow(clocks());
   }, [read.dataUpdatedAt]);
