@@ -237,10 +237,15 @@ function statusOf(error: unknown): number | undefined {
   return typeof error.statusCode === 'number' ? error.statusCode : undefined;
 }
 
-/** What the engine says, without the text that the client puts before it. */
+/** What the engine says, without the text that the client puts before it, in one line: a proxy may answer with a page. */
 function reasonOf(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
-  return shorten(text.replace(/^\(HTTP code \d+\) .*? - /su, '').trim());
+  return shorten(
+    text
+      .replace(/^\(HTTP code \d+\) .*? - /su, '')
+      .replaceAll(/\p{Cc}+/gu, ' ')
+      .trim(),
+  );
 }
 
 function codeOf(error: unknown): string {
@@ -251,5 +256,6 @@ function codeOf(error: unknown): string {
 }
 
 function shorten(text: string): string {
-  return text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)} …` : text;
+  const shown = text.length > TEXT_LENGTH_MAX ? `${text.slice(0, TEXT_LENGTH_MAX)} …` : text;
+  return shown.toWellFormed();
 }

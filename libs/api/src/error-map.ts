@@ -218,5 +218,5 @@ function fieldOf(path: readonly PropertyKey[]): string {
 /** A field's name is the caller's own text: it is shortened, and control characters are replaced. */
 function shortened(field: string): string {
   const plain = field.replaceAll(/\p{Cc}/gu, '?');
-  return plain.length > 120 ? `${plain.slice(0, 120)}…` : plain;
+  return plain.length > 120 ? `${plain.slice(0, 120).toWellFormed()}…` : plain;
 }

@@ -1,5 +1,7 @@
+import { LeaseError } from '@leasehold/keys-core';
+import { TRPCClientError } from '@trpc/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { AgentStage } from '../testing/agent-stage.ts';
+import { AgentStage, room } from '../testing/agent-stage.ts';
 import { until } from '../testing/wait.ts';
 
 let stage: AgentStage;
@@ -255,4 +257,39 @@ test('a report that is answered `kill` stops the backend hard', async () => {
   await stage.untilReported('terminated');
 
   expect(warden.stops[0]).toMatchObject({ mode: 'hard' });
+});
+
+describe('what a controller refuses to store', () => {
+  const refusal = (): Error =>
+    new TRPCClientError('text', { cause: new LeaseError('request.invalid') });
+
+  test('the end of a backend is reported without its texts, so that its key is free', async () => {
+    await stage.start();
+    controller.answerReport = ({ detail }) => (detail === undefined ? 'recorded' : refusal());
+
+    controller.send(controller.spawnAt(clock.nowMs(), { program: 'unknown' }));
+    await until('its end is recorded', () => {
+      const last = controller.reports.at(-1);
+      return last !== undefined && last.detail === undefined;
+    });
+
+    const [told, plain, ...more] = controller.reports;
+    expect(told?.detail).toEqual(expect.any(String));
+    expect(more).toEqual([]);
+    expect({ ...plain, detail: told?.detail }).toEqual(told);
+  });
+
+  test('a heartbeat is sent without what it tells of others, so that the drone stays reachable', async () => {
+    controller.answerHeartbeat = () =>
+      controller.heartbeats.at(-1)?.load.warm === undefined
+        ? Promise.resolve()
+        : Promise.reject(refusal());
+
+    await stage.start({ room: { ...room, warm: 1 } });
+    await until('one is answered', () => controller.heartbeats.length > 1);
+
+    const [told, alone] = controller.heartbeats;
+    expect(told?.load.warm).toMatchObject([{ program: 'room' }]);
+    expect(alone).toEqual({ ...told, load: { backends: 0 } });
+  });
 });

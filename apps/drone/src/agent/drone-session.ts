@@ -16,6 +16,7 @@ import type {
   SpawnAction,
   TerminateAction,
 } from '@leasehold/api';
+import { leaseholdErrorOf } from '@leasehold/client';
 import { backoffMs, type Ladder } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { Log } from '../config.ts';
@@ -257,7 +258,7 @@ export class DroneSession {
     const load = {
       backends,
       roundTripMs: this.#roundTripMs,
-      ...(engine && { engine }),
+      ...(engine && { engine: fitting(engine) }),
       ...(machine && { machine }),
       ...(warm.length > 0 && { warm: warm.map(fitting) }),
     };
@@ -270,7 +271,25 @@ export class DroneSession {
     } catch (error) {
       this.#roundTripMs = undefined;
       if (error instanceof SessionSuperseded) this.superseded(ref);
+      else if (isRefused(error)) await this.#heartbeatAlone(beat, timeoutMs, error);
       else this.#options.log.debug({ err: error }, 'a heartbeat got no answer');
+    }
+  }
+
+  /** That the drone is there counts more than what it tells of others: of a text in that, its keys must not be lost. */
+  async #heartbeatAlone(beat: HeartbeatInput, timeoutMs: number, why: unknown): Promise<void> {
+    const { log, link, onDraining } = this.#options;
+    log.error({ err: why }, 'a heartbeat was refused, and is sent without what it tells');
+    const { backends, roundTripMs } = beat.load;
+    const { usage: _, ...rest } = beat;
+    try {
+      const { isDraining } = await link.heartbeat(
+        { ...rest, load: { backends, roundTripMs } },
+        timeoutMs,
+      );
+      onDraining(isDraining);
+    } catch (error) {
+      log.error({ err: error }, 'a heartbeat got no answer');
     }
   }
 }
@@ -298,7 +317,14 @@ const ANSWER_MS_MAX = 5_000;
 const DETAIL_LENGTH_MAX = 330;
 
 function shorten(text: string): string {
-  return text.length <= DETAIL_LENGTH_MAX ? text : `${text.slice(0, DETAIL_LENGTH_MAX)} …`;
+  const shown = text.length <= DETAIL_LENGTH_MAX ? text : `${text.slice(0, DETAIL_LENGTH_MAX)} …`;
+  // A cut may leave half a character.
+  return shown.replaceAll('\0', '').toWellFormed();
+}
+
+/** Whether a controller will never take it as it is: to send it again does not help. */
+function isRefused(error: unknown): boolean {
+  return leaseholdErrorOf(error)?.code === 'request.invalid';
 }
 
 /** Of the end of a program, which may be told at any length. */
@@ -347,23 +373,27 @@ export class ReportLine {
 
   async #untilAnswered(body: ReportBody): Promise<void> {
     const { link, session, log, random } = this.#context;
+    const { detail: _detail, output: _output, ...plain } = body;
+    let sent: ReportBody = body;
     for (let failureCount = 1; !this.#isClosed; failureCount += 1) {
       const ref = await session.ref();
       try {
         const outcome = await link.report(
-          { ...ref, ...body, backendId: this.#backendId },
+          { ...ref, ...sent, backendId: this.#backendId },
           this.#timeoutMs,
         );
         if (outcome === 'kill') this.#context.onKill(this.#backendId);
         return;
       } catch (error) {
+        const { status } = body;
+        const about = { err: error, backendId: this.#backendId, status };
         if (error instanceof SessionSuperseded) session.superseded(ref);
-        else {
-          log.debug(
-            { err: error, backendId: this.#backendId, status: body.status },
-            'a report got no answer',
-          );
-        }
+        else if (isRefused(error) && sent !== plain) {
+          // Its key is free when its end is known: that must not fail by what a program has written.
+          log.error(about, 'a report was refused, and is sent without texts');
+          sent = plain;
+        } else if (isRefused(error)) log.error(about, 'a report was refused');
+        else log.debug(about, 'a report got no answer');
         await pause(
           backoffMs(failureCount, { firstMs: RETRY_FIRST_MS, maxMs: RETRY_MS_MAX, random }),
         );

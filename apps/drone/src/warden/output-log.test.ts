@@ -238,6 +238,15 @@ describe('reading the output of a backend', () => {
     expect(await lastOutput(folder, 'none')).toBeUndefined();
   });
 
+  test('no cut leaves half a character in a report: no controller would take it', async () => {
+    await writeLines([`😀${'x'.repeat(1_999)}`]);
+
+    const last = await lastOutput(folder, 'b1');
+
+    expect(last?.isWellFormed()).toBe(true);
+    expect(last).toHaveLength(2_000);
+  });
+
   test('output of backends that have ended is removed when it is a week old', async () => {
     await writeLines(['one']);
     await writeLines(['two'], { backendId: 'b2' });

@@ -298,7 +298,8 @@ export async function lastOutput(folder: string, backendId: string): Promise<str
     { isEnded: () => true },
   ).catch(() => ({ lines: [] as LogLine[] }));
   const text = lines.map((line) => line.text).join('\n');
-  return text === '' ? undefined : text.slice(-LAST_LENGTH_MAX);
+  // A cut may leave half a character, and controllers take none.
+  return text === '' ? undefined : text.slice(-LAST_LENGTH_MAX).toWellFormed();
 }
 
 /** Removes output of backends that are not in `keptIds` and is too old, or too much; the oldest first. */

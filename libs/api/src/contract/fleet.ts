@@ -135,7 +135,7 @@ export const heartbeatInputSchema = z.strictObject({
     engine: z
       .strictObject({
         /** Why it cannot be used; null when it answers. */
-        problem: textSchema({ bytesMax: 1_024 }).nullable(),
+        problem: textSchema({ bytesMax: 1_024, isControlAllowed: true }).nullable(),
       })
       .optional(),
   }),
@@ -257,6 +257,8 @@ const backendFilterFields = {
   live: z.boolean().optional(),
   program: idSchema.optional(),
   namespace: namespaceSchema.optional(),
+  /** Whether those of children of `namespace` are listed too. */
+  includeChildren: z.boolean().optional(),
   name: nameSchema.optional(),
   datacenter: anyDatacenterSchema,
 };

@@ -349,7 +349,7 @@ export class Refusals {
     const key = JSON.stringify([call.face, call.namespace, call.name, call.code]);
     const nowMs = this.#clock.nowMs();
     if (!this.#isRemembered(principal, key, nowMs)) return;
-    const last = { ...call, reason: call.reason.slice(0, REASON_LENGTH_MAX) };
+    const last = { ...call, reason: call.reason.slice(0, REASON_LENGTH_MAX).toWellFormed() };
     const before = this.#open.get(key);
     const { firstMs = nowMs, count = 0 } = before ?? {};
     this.#open.set(key, { last, firstMs, lastMs: nowMs, count: count + 1 });
