@@ -159,7 +159,6 @@ test.describe('who waits, and for what', () => {
     }
     await checkSchemes(page, 'who held a permit', found);
     expect(found).toEqual([]);
-    await page.screenshot({ path: '/tmp/pool.png', fullPage: true });
     await expect(row('export-1')).toBeVisible();
     await expect(panel).toContainText('2 of 3 permits held');
   });

@@ -331,7 +331,7 @@ describe('leasehold leases, of what several may hold at once', () => {
     expect(shown.stdout).toMatch(/^of all keys +2\/5 permits$/mu);
     for (const holder of ['one', 'two']) {
       expect(shown.stdout).toMatch(
-        new RegExp(`^${holder} +permit +20.*Z +.* s +[0-9a-f-]{36}$`, 'mu'),
+        new RegExp(`^${holder} +permit +20.*Z +.* s +[0-9]+ +[0-9a-f-]{36}$`, 'mu'),
       );
     }
     expect(number.stdout).toMatch(/^for each key +2\nfor all keys +5\nset by +.*\nheld +2$/mu);

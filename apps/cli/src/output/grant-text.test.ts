@@ -12,6 +12,7 @@ const LEASE = {
 
 const aHolder = (name: string): PoolView['holders'][number] => ({
   leaseId: `id-${String(name.length)}`,
+  fencingToken: `1${String(name.length)}`,
   holder: name,
   mode: 'permit',
   since: '2026-11-28T10:00:00.000Z',
@@ -40,9 +41,9 @@ test('a pool is shown with what is held of the key and of all keys, each holder,
     'waiters  3',
     'datacenter  zurich',
     '',
-    'HOLDER  MODE  SINCE  REMAINING  LEASE ID',
-    'one  permit  2026-11-28T10:00:00.000Z  12.0 s  id-3',
-    't\\u{1b}wo  permit  2026-11-28T10:00:00.000Z  12.0 s  id-4',
+    'HOLDER  MODE  SINCE  REMAINING  TOKEN  LEASE ID',
+    'one  permit  2026-11-28T10:00:00.000Z  12.0 s  13  id-3',
+    't\\u{1b}wo  permit  2026-11-28T10:00:00.000Z  12.0 s  14  id-4',
     'and 1 more',
   ]);
 });

@@ -107,6 +107,7 @@ const POOL_HOLDER_COLUMNS: readonly Column<PoolHolderView>[] = [
   { head: 'mode', text: ({ mode }) => mode },
   { head: 'since', text: ({ since }) => since },
   { head: 'remaining', text: ({ remainingMs }) => durationText(remainingMs), align: 'right' },
+  { head: 'token', text: ({ fencingToken }) => fencingToken },
   { head: 'lease id', text: ({ leaseId }) => leaseId },
 ];
 

@@ -198,6 +198,7 @@ export interface Permits {
 /** Somebody who holds a part of a pool. Instants are epoch milliseconds. */
 export interface PoolHolder {
   readonly leaseId: string;
+  readonly fencingToken: string;
   readonly holder: string;
   readonly mode: SlotMode;
   readonly grantedAt: number;

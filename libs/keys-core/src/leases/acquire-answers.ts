@@ -113,10 +113,8 @@ export function waitingAnswer(
 export function poolView({ holders, ...use }: PoolUse, asOf: number): PoolView {
   return {
     ...use,
-    holders: holders.map(({ leaseId, holder, mode, grantedAt, expiresAt }) => ({
-      leaseId,
-      holder,
-      mode,
+    holders: holders.map(({ grantedAt, expiresAt, ...holder }) => ({
+      ...holder,
       since: isoOf(grantedAt),
       remainingMs: Math.max(0, Math.round(expiresAt - asOf)),
     })),

@@ -116,6 +116,7 @@ export interface PoolView extends Omit<PoolUse, 'holders'> {
   /** The first of its holders. */
   readonly holders: readonly {
     readonly leaseId: string;
+    readonly fencingToken: string;
     readonly holder: string;
     readonly mode: SlotMode;
     readonly since: string;

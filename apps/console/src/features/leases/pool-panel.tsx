@@ -17,6 +17,7 @@ const HOLDER_HEADS = [
   { text: 'Holder' },
   { text: 'Since' },
   { text: 'Remaining' },
+  { text: 'Token' },
   { text: 'Acts', align: 'end' },
 ] as const;
 
@@ -37,7 +38,7 @@ export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly
   return (
     <Panel title="Holders" meta={<span className="dimmed">{poolText(pool)}</span>} isFlush>
       <PlainTable label="Holders of this lease" heads={HOLDER_HEADS}>
-        {holders.map(({ leaseId, holder, mode, since, remainingMs }) => (
+        {holders.map(({ leaseId, fencingToken, holder, mode, since, remainingMs }) => (
           <tr key={leaseId}>
             <td>
               <Link href={routes.leases({ q: fieldText('holder', holder) })} className="mono">
@@ -51,6 +52,9 @@ export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly
               <RelativeTime at={since} asOf={lease.asOf} />
             </td>
             <td>{duration(remainingMs)}</td>
+            <td>
+              <CopyableId id={fencingToken} label="fencing token" />
+            </td>
             <td data-align="end">
               <GuardedButton
                 variant="subtle"

@@ -260,7 +260,8 @@ export async function readPools(
       on f.namespace = w.namespace and f.head = w.head and f.ticket_id <> w.lease_id
     left join lateral (
       select jsonb_agg(jsonb_build_object(
-        'leaseId', s.lease_id, 'holder', s.holder, 'mode', s.mode,
+        'leaseId', s.lease_id, 'fencingToken', s.fencing_token::text, 'holder', s.holder,
+        'mode', s.mode,
         'grantedAt', extract(epoch from s.granted_at)::float8 * 1000,
         'expiresAt', extract(epoch from s.expires_at)::float8 * 1000
       ) order by s.granted_at, s.number) as holders

@@ -93,12 +93,13 @@ function useOf(own: PoolRow, holders: readonly PoolRow[]): PoolUse {
     used: usedOfKey,
     permits: isShared ? null : perKey,
     total: isShared || total === null ? null : { used: usedOfAll, permits: total },
-    holders: holders.map(({ leaseId, holder, mode, grantedAt, expiresAt }): PoolHolder => ({
+    holders: holders.map(({ leaseId, fencingToken, holder, mode, ...row }): PoolHolder => ({
       leaseId,
+      fencingToken,
       holder,
       mode,
-      grantedAt,
-      expiresAt,
+      grantedAt: row.grantedAt,
+      expiresAt: row.expiresAt,
     })),
   };
 }
