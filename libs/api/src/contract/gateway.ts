@@ -39,7 +39,7 @@ export const gatewayHandOverInputSchema = z.strictObject({
 
 export const gatewayRevokeInputSchema = z
   .strictObject({
-    /** Includes its children; the root for all. */
+    /** That of the key; without a `name` with its children, and the root for all. */
     namespace: namespaceSchema.default(''),
     name: nameSchema.optional(),
     user: userSchema.optional(),

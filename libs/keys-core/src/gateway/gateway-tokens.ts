@@ -151,15 +151,17 @@ export function isGatewayTokenFor(
   return claims.ns === key.namespace && claims.key === key.name;
 }
 
-/** Whether a revocation refuses a token: one that was issued at that very moment too. */
+/**
+ * Whether a revocation refuses a token: one that was issued at that very moment too. A name is that of one key; without
+ * one the children of the namespace are included.
+ */
 export function isRevoked(
   { sub, ns, key, grant, iat }: GatewayTokenClaims,
   { namespace, name, user, leaseId, at }: GatewayRevocation,
 ): boolean {
   return (
     millisecondsOf(iat) <= at &&
-    isWithinNamespace(ns, namespace) &&
-    (name === null || name === key) &&
+    (name === null ? isWithinNamespace(ns, namespace) : ns === namespace && name === key) &&
     (user === null || user === sub) &&
     (leaseId === null || leaseId === grant)
   );
