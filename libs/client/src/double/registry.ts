@@ -191,9 +191,11 @@ export class TestRegistry {
     });
   }
 
-  #isFrozen({ id, request }: Ticket): boolean {
-    const untilMs = this.#freezes.get(id)?.untilMs ?? 0;
-    return request.override === undefined && untilMs > this.#clock.nowMs();
+  /** The freeze that keeps it back; null without one. */
+  #freezeOf({ id, request }: Ticket): { readonly until: string; readonly reason: string } | null {
+    const freeze = request.override === undefined ? this.#freezes.get(id) : undefined;
+    if (freeze === undefined || freeze.untilMs <= this.#clock.nowMs()) return null;
+    return { until: new Date(EPOCH_MS + freeze.untilMs).toISOString(), reason: freeze.reason };
   }
 
   #assertNotFrozen(id: string, waitMs: number): void {
@@ -344,8 +346,11 @@ export class TestRegistry {
 
   /** Grants to the first in line, refuses those whose time is over, and skips who is gone. */
   #serve(line: Ticket[]): void {
-    for (let head = line[0]; head !== undefined && this.#serveHead(head); head = line[0]) {
-      line.shift();
+    // Who has an override passes those whom a freeze keeps back.
+    const first = (): Ticket | undefined =>
+      line.find((one) => !one.isThere() || this.#freezeOf(one) === null);
+    for (let head = first(); head !== undefined && this.#serveHead(head); head = first()) {
+      line.splice(line.indexOf(head), 1);
     }
     const nowMs = this.#clock.nowMs();
     for (const late of line.filter(({ untilMs }) => nowMs >= untilMs)) {
@@ -357,14 +362,19 @@ export class TestRegistry {
       if (isBetweenCalls || nowMs < localTimeMs + callMs) continue;
       ticket.isBetweenCalls = true;
       const held = this.#heldAnswer(ticket, line);
-      ticket.answer({ ...held, outcome: 'waiting', place: index + 1, frozen: null });
+      ticket.answer({
+        ...held,
+        outcome: 'waiting',
+        place: index + 1,
+        frozen: this.#freezeOf(ticket),
+      });
     }
   }
 
   /** @returns whether its turn is over. */
   #serveHead(ticket: Ticket): boolean {
     if (!ticket.isThere()) return true;
-    if (ticket.isBetweenCalls || this.#isFrozen(ticket)) return false;
+    if (ticket.isBetweenCalls) return false;
     const nowMs = this.#now();
     const made = this.#model.grant(this.#askOf(ticket));
     if ('heldBy' in made) return false;

@@ -107,6 +107,28 @@ describe('leases in memory', () => {
   });
 });
 
+test('who has an override passes those who wait out a freeze, and they are told of it', async () => {
+  const test = createTestLeasehold();
+  const scope = { namespace: ['shop'], key: 'prod' };
+  test.freeze(scope, { reason: 'audit', forMs: 60_000 });
+  const told: unknown[] = [];
+  const waiting = test.client({ holder: 'waits' }).environments.acquire(['shop', 'prod'], {
+    action: 'deploy',
+    waitMs: 120_000,
+    onWaiting: ({ frozen }) => void told.push(frozen),
+  });
+  await test.advance(70_000 / 2);
+
+  const passing = await test
+    .client({ holder: 'passes' })
+    .environments.acquire(['shop', 'prod'], { action: 'deploy', override: { reason: 'outage' } });
+  await passing.release();
+  await test.advance(60_000);
+
+  await (await waiting).release();
+  expect(told).toContainEqual({ until: expect.any(String) as string, reason: 'audit' });
+});
+
 describe('what goes wrong', () => {
   test('a client that is cut off loses its lease before anybody else can have it', async () => {
     const { test, one, jobs, othersJobs } = setUp();
