@@ -92,7 +92,8 @@ function lineOf(text: string): string {
 }
 
 export function createCli(context: CliContext, args: readonly string[], isJson: boolean): Cli {
-  const closers: (() => void)[] = [];
+  /** By how and where they connect: a list that is watched asks again and again. */
+  const clients = new Map<string, ReturnType<typeof createControllerClient>>();
   let config: CliConfig | undefined;
   let asked: Access | undefined;
   let shown: string | undefined;
@@ -120,14 +121,20 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
       return asked;
     },
     client(transport = 'http') {
-      const { urls, token } = cli.access();
-      const connection = createControllerClient({ url: urls, token, transport });
-      closers.push(() => void connection.close());
-      return connection.api;
+      const access = cli.access();
+      const url = access.urls;
+      const place = [transport, ...url, access.token].join(' ');
+      const opened =
+        clients.get(place) ?? createControllerClient({ url, token: access.token, transport });
+      clients.set(place, opened);
+      return opened.api;
     },
     listing: { format: 'table', isWatched: false },
     showPage(page, empty, columns, beside) {
       const { format } = cli.listing;
+      // An empty list from which a datacenter is missing does not say that there is nothing.
+      const isUnknown = page.items.length === 0 && (page.unreachable ?? []).length > 0;
+      cli.exitCode = isUnknown ? EXIT_CODES.unreachable : EXIT_CODES.done;
       cli.show(page, () => pageText(page, { empty, columns, format }), {
         beside,
         notes: pageNotes(page),
@@ -152,7 +159,8 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
     style: createStyle(context.isTerminal && (context.environment['NO_COLOR'] ?? '') === ''),
     exitCode: EXIT_CODES.done,
     close() {
-      for (const close of closers.splice(0)) close();
+      for (const client of clients.values()) void client.close();
+      clients.clear();
     },
   };
   return cli;

@@ -1,5 +1,7 @@
 /** What commands send to the API and show of its answers, named once. The types come from the router. */
+import { setTimeout as delay } from 'node:timers/promises';
 import type { ControllerApi } from '@leasehold/client';
+import { isPassing } from './failures.ts';
 
 type ItemOf<Query extends (...args: never[]) => Promise<{ items: readonly unknown[] }>> = Awaited<
   ReturnType<Query>
@@ -65,11 +67,32 @@ interface Listener<Data> {
   readonly onComplete: () => void;
 }
 
+const RETRY_MS = 1_000;
+
 /**
- * Follows a subscription until it is complete, or `stop` aborts.
+ * Follows a subscription until it is complete, or `stop` aborts. After a failure that passes by itself it subscribes
+ * again, unless `onFailure` throws: `subscribe` is to begin where the data so far has ended.
  * @throws the error that ends it.
  */
-export function follow<Data>(
+export async function follow<Data>(
+  stop: AbortSignal,
+  subscribe: (listener: Listener<Data>) => { unsubscribe(): void },
+  onData: (data: Data) => void,
+  onFailure?: (error: unknown) => Promise<void>,
+): Promise<void> {
+  while (!stop.aborted) {
+    try {
+      await followOnce(stop, subscribe, onData);
+      return;
+    } catch (error) {
+      if (!isPassing(error)) throw error;
+      await onFailure?.(error);
+      await delay(RETRY_MS, undefined, { signal: stop }).catch(() => undefined);
+    }
+  }
+}
+
+function followOnce<Data>(
   stop: AbortSignal,
   subscribe: (listener: Listener<Data>) => { unsubscribe(): void },
   onData: (data: Data) => void,

@@ -58,7 +58,17 @@ export function usageFailure(message: string, hint?: string): CliFailure {
 
 /** Leasehold, or this machine, refused what was asked. */
 export function refusal(code: FailureCode, message: string, hint?: string): CliFailure {
-  return new CliFailure(message, { code, exitCode: exitCodeFor(code), hint });
+  return new CliFailure(message, {
+    code,
+    exitCode: exitCodeFor(code),
+    hint,
+    retryable: isErrorCode(code) && ERROR_CODES[code].retryable,
+  });
+}
+
+/** Whether the same request may succeed a moment later: no controller answered, or one refused it for now only. */
+export function isPassing(error: unknown): boolean {
+  return isUnreachable(error) || leaseholdErrorOf(error)?.retryable === true;
 }
 
 /** Nobody answered. */

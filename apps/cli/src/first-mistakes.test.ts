@@ -91,3 +91,83 @@ test.each(['leases', 'env'])('%s show of a namespace says how it is named', asyn
   expect(exitCode).toBe(4);
   expect(stderr).toContain(`\`leasehold ${group} ls --namespace reminders\``);
 });
+
+// What a command runs has options of its own: none of them may be taken from it, or take its place.
+test.each([
+  ['its option is one of this program', ['leases', 'run', 'a/b', 'true', '--version', '1']],
+  ['its option is one of this command', ['leases', 'run', 'a/b', 'true', '--wait', '5m']],
+  ['an option is between its words', ['leases', 'run', 'a/b', 'echo', '--shared', 'x']],
+  [
+    'an option is between its words, in an environment',
+    ['env', 'run', 'a/b', '--action', 'deploy', 'true', '--comment', 'x'],
+  ],
+  [
+    'a word of it is before the "--"',
+    ['env', 'run', 'a/b', 'ssh', '--action', 'deploy', '--', 'true'],
+  ],
+])('a command is not run where %s', async (_what, args) => {
+  const { exitCode, stdout, stderr } = await runHere(args, { ...NOWHERE, PATH: '/bin:/usr/bin' });
+
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toMatch(/`--`|"--"/u);
+});
+
+test.each([
+  ['env', '--context', 'prod', 'run', 'a/b', '--action', 'x', '--version', '1', '--', 'true'],
+  ['--context', 'env', 'env', 'run', 'a/b', '--action', 'x', '--version', '1', '--', 'true'],
+])('the --version of `env run` is never that of the program: %s %s %s', async (...args) => {
+  const { exitCode, stdout, stderr } = await runHere(args, { ...NOWHERE, PATH: '/bin:/usr/bin' });
+
+  expect(stdout).toBe('');
+  // The context does not exist.
+  expect(stderr).toContain('There is no context');
+  expect(exitCode).toBe(4);
+});
+
+test.each([['--version'], ['-V'], ['--json', '--version']])(
+  'the program tells its version where no command is named: %s',
+  async (...args) => {
+    const { exitCode, stdout } = await runHere(args);
+
+    expect(exitCode).toBe(0);
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/u);
+  },
+);
+
+test.each([
+  ['--zone', ['--until', '17:00', '--zone', 'Europe/Zurich'], 'with their offset'],
+  ['--for', ['--weekly', 'Fri 17:00-Mon 08:00', '--for', '2h'], '--for goes with --cron only'],
+  ['--for', ['--until', '2h', '--for', '2h'], '--for goes with --cron only'],
+])('a freeze is not added with %s where it would be ignored', async (_what, options, hint) => {
+  const add = ['env', 'freeze', 'add', 'a/b', '--reason', 'audit', ...options];
+  const { exitCode, stderr } = await runHere(add, NOWHERE);
+
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain(hint);
+});
+
+test('an empty list from which the datacenter is missing does not say that there is nothing', async () => {
+  const missing = { datacenter: 'dc2', since: null, code: 'unreachable' };
+  const page = { items: [], nextCursor: null, asOf: '2026-11-29T10:00:00.000Z' };
+  const controller = await controllerThatAnswers(() => ({ ...page, unreachable: [missing] }));
+
+  const { exitCode, stderr } = await runHere(
+    ['leases', 'ls', '--datacenter', 'dc2', '-o', 'name'],
+    controller.env,
+  );
+
+  expect(exitCode).toBe(3);
+  expect(stderr).toContain('dc2 is missing');
+});
+
+test('logs of a key without a backend are not found, and --previous of a backend is wrong usage', async () => {
+  const page = { items: [], nextCursor: null, asOf: '2026-11-29T10:00:00.000Z', unreachable: [] };
+  const controller = await controllerThatAnswers(() => page);
+
+  const ofKey = await runHere(['backends', 'logs', 'Room_42'], controller.env);
+  const ofBackend = await runHere(['backends', 'logs', 'bk-1abc', '--previous'], controller.env);
+
+  expect(ofKey.exitCode).toBe(4);
+  expect(ofKey.stderr).toContain('There is no backend of a key Room_42.');
+  expect(ofBackend.exitCode).toBe(2);
+});

@@ -21,6 +21,7 @@ import {
   EXIT_CODES,
   EXIT_CODES_HELP,
   failureOf,
+  isPassing,
   usageFailure,
 } from './failures.ts';
 import { withListing } from './options.ts';
@@ -40,12 +41,20 @@ export async function runCli(
   let program = createProgram(cli);
   try {
     await program.parseAsync([...args], { from: 'user' });
+    let isMissed = false;
     while (cli.listing.isWatched && !context.signal().aborted) {
       await delay(WATCH_MS, undefined, { signal: context.signal() }).catch(() => undefined);
       if (context.signal().aborted) break;
       // Each time the whole command, as if it were typed again.
       program = createProgram(cli);
-      await program.parseAsync([...args], { from: 'user' });
+      isMissed = await program.parseAsync([...args], { from: 'user' }).then(
+        () => false,
+        (error: unknown) => {
+          if (!isPassing(error)) throw error;
+          if (!isMissed) cli.note(`${failureOf(error, cli.asked()).message} Trying again.`);
+          return true;
+        },
+      );
     }
     return cli.exitCode;
   } catch (error) {
@@ -181,10 +190,21 @@ function listsIn(command: Command): Command[] {
   return (isPaged || isOther) && command.name() !== 'create' ? [command] : [];
 }
 
-/** Whether the arguments are of `env run`, which has a `--version` of its own: the program's would take it. */
-function isEnvironmentRun(args: readonly string[]): boolean {
-  const at = args.indexOf('env');
-  return at !== -1 && args[at + 1] === 'run';
+/** What is about the whole command line, with the options of the program itself. */
+const ABOUT_ALL: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  'help',
+  'completion',
+  'complete',
+]);
+
+/**
+ * Whether no command is named. Only then is `--version` the program's: it would be taken from the options of a command,
+ * and of what a command runs, which would then not run.
+ */
+function isOfProgram(args: readonly string[]): boolean {
+  const word = args.find((arg, at) => !arg.startsWith('-') && args[at - 1] !== '--context');
+  return ABOUT_ALL.has(word);
 }
 
 /** The whole command line. Nothing in it but `completion` prints or exits by itself. */
@@ -195,7 +215,7 @@ export function createProgram(cli: Cli): Command {
     .option('--context <name>', 'the context to use, whatever is set')
     .showSuggestionAfterError()
     .addHelpText('after', HELP);
-  if (!isEnvironmentRun(cli.args)) program.version(packageJson.version);
+  if (isOfProgram(cli.args)) program.version(packageJson.version);
   // Subcommands inherit these settings, if they are made before the subcommands.
   program.exitOverride().configureOutput({
     writeOut: cli.context.stdout,

@@ -21,7 +21,7 @@ import {
   type BackendView,
   type GatewayView,
 } from '../controller-api.ts';
-import { EXIT_CODES, refusal, usageFailure } from '../failures.ts';
+import { EXIT_CODES, failureOf, refusal, usageFailure } from '../failures.ts';
 import {
   wholeNumberOf,
   withDatacenter,
@@ -106,7 +106,12 @@ function addLs(cli: Cli, parent: Command): void {
       ).choices(BACKEND_SORTS),
     )
     .action(async ({ drone, key, ...same }: LsOptions) => {
-      const page = await cli.client().backends.list.query({ ...same, droneId: drone, name: key });
+      const page = await cli.client().backends.list.query({
+        ...same,
+        droneId: drone,
+        name: key,
+        includeChildren: same.namespace === undefined ? undefined : true,
+      });
       cli.showPage(page, 'No backends.', placed(COLUMNS, same.datacenter));
     });
 }
@@ -254,14 +259,25 @@ function addLogs(cli: Cli, parent: Command): void {
         return;
       }
       const client = cli.client('ws');
-      await follow<{ lines: readonly LogLine[] }>(
+      let isTold = false;
+      await follow<{ id: string; data: { lines: readonly LogLine[] } }>(
         cli.context.signal(),
-        ({ onData, ...listener }) =>
-          client.backends.followLogs.subscribe(wanted, {
-            ...listener,
-            onData: (message) => onData(message.data),
-          }),
-        ({ lines }) => lines.forEach(print),
+        (listener) => client.backends.followLogs.subscribe(wanted, listener),
+        ({ id, data }) => {
+          wanted = { backendId, from: Number(id), datacenter };
+          isTold = false;
+          data.lines.forEach(print);
+        },
+        async (error) => {
+          // A drone that is gone keeps nothing: then nothing follows.
+          const { status } = await cli
+            .client()
+            .backends.get.query({ backendId, datacenter })
+            .catch(() => ({ status: undefined }));
+          if (status === 'terminated') throw error;
+          if (!isTold) cli.note(`${printable(failureOf(error).message)} Trying again.`);
+          isTold = true;
+        },
       );
       if (!cli.context.signal().aborted) await printEnd(cli, { backendId, datacenter });
     });
@@ -282,6 +298,8 @@ async function printEnd(
   );
 }
 
+const BACKEND_ID = /^bk-[0-9a-z]+$/u;
+
 /** The backend with this id, or the newest one of the key of this name, or the one before that. */
 async function backendOf(
   cli: Cli,
@@ -289,8 +307,9 @@ async function backendOf(
   { namespace, previous, datacenter }: NamedOptions,
 ): Promise<string> {
   const client = cli.client();
-  if (previous === undefined && namespace === undefined && /^bk-[0-9a-z]+$/u.test(named)) {
-    return named;
+  if (namespace === undefined && BACKEND_ID.test(named)) {
+    if (previous === undefined) return named;
+    throw usageFailure('--previous goes with the name of a key: a backend is named by its id.');
   }
   const { items } = await client.backends.list.query({
     name: named,
@@ -314,7 +333,11 @@ async function backendOf(
       `The key ${printable(named)} has had one backend only: ${newest.backendId}.`,
     );
   }
-  return named;
+  throw refusal(
+    'backend.not_found',
+    `There is no backend of a key ${printable(named)}.`,
+    'A key of a namespace needs --namespace. `leasehold backends ls` lists all.',
+  );
 }
 
 function printLine(cli: Cli, line: LogLine, isTimed: boolean): void {
@@ -357,10 +380,16 @@ function addWatch(cli: Cli, parent: Command): void {
       // Over HTTP first, which fails at once when no controller answers or there is no such backend.
       await cli.client().backends.get.query({ backendId });
       const client = cli.client('ws');
+      // After a broken connection the controller sends all states again.
+      const known = new Set<string>();
       await follow<BackendStateView>(
         cli.context.signal(),
         (listener) => client.backends.watch.subscribe({ backendId }, listener),
-        (state) => cli.show(state, () => stateText(state)),
+        (state) => {
+          if (known.has(state.id)) return;
+          known.add(state.id);
+          cli.show(state, () => stateText(state));
+        },
       );
     });
 }

@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { leaseholdErrorOf, type ControllerApi } from '@leasehold/client';
+import type { ControllerApi } from '@leasehold/client';
 import { bytesText, DRONE_SORTS, DRONE_STATUSES, percentText } from '@leasehold/keys-core';
 import { durationWord } from '@leasehold/service-kit';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { DroneListInput, DroneView } from '../controller-api.ts';
-import { refusal, usageFailure, type CliFailure } from '../failures.ts';
+import { isPassing, refusal, usageFailure, type CliFailure } from '../failures.ts';
 import {
   withDatacenter,
   withDatacenters,
@@ -314,7 +314,7 @@ async function passing<Answer>(ask: () => Promise<Answer>): Promise<Answer | und
   try {
     return await ask();
   } catch (error) {
-    if (leaseholdErrorOf(error)?.retryable !== true) throw error;
+    if (!isPassing(error)) throw error;
     return undefined;
   }
 }

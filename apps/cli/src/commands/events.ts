@@ -3,8 +3,6 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { setTimeout as delay } from 'node:timers/promises';
-import { leaseholdErrorOf } from '@leasehold/client';
 import {
   ERROR_CODES,
   EVENT_KINDS,
@@ -39,7 +37,6 @@ import { printable, printableOr, type Column } from '../output/text.ts';
 import { scopeText } from '../scope.ts';
 
 /** The pause after a temporary failure of the controller, such as an unreachable database. */
-const RETRY_MS = 1_000;
 
 type TailOptions = Omit<EventWatchInput, 'afterId' | 'kinds'> & {
   readonly after?: string;
@@ -151,20 +148,16 @@ async function tail(cli: Cli, input: EventWatchInput): Promise<void> {
   const client = cli.client('ws');
   const stop = cli.context.signal();
   let { afterId } = input;
+  // Only a controller that stops completes it.
   while (!stop.aborted) {
-    try {
-      await follow<{ id: string; data: EventView }>(
-        stop,
-        (listener) => client.events.watch.subscribe({ ...input, afterId }, listener),
-        ({ id, data }) => {
-          afterId = id;
-          cli.show(data, () => eventText(data));
-        },
-      );
-    } catch (error) {
-      if (leaseholdErrorOf(error)?.retryable !== true) throw error;
-      await delay(RETRY_MS, undefined, { signal: stop }).catch(() => undefined);
-    }
+    await follow<{ id: string; data: EventView }>(
+      stop,
+      (listener) => client.events.watch.subscribe({ ...input, afterId }, listener),
+      ({ id, data }) => {
+        afterId = id;
+        cli.show(data, () => eventText(data));
+      },
+    );
   }
 }
 

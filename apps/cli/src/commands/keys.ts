@@ -90,9 +90,10 @@ function addResetFailures(cli: Cli, parent: Command): void {
     'Let a key be started at once whose last backends have failed',
   );
   withReason(withKey(command), false).action(async (name: string, options: KeyOptions) => {
-    const { namespace, datacenter, reason } = options;
-    const input = { name, namespace, datacenter, reason };
-    const answer = await cli.client().keys.resetFailures.mutate(input);
+    const client = cli.client();
+    const { namespace, datacenter } = await findKey(client, name, options);
+    const input = { name, namespace, datacenter, reason: options.reason };
+    const answer = await client.keys.resetFailures.mutate(input);
     cli.show(answer, () =>
       answer.changed
         ? `${printable(name)} may be started at once.`
@@ -193,9 +194,12 @@ function addShow(cli: Cli, parent: Command): void {
   withMoment(withKey(cli.leaf(parent, 'show <name>', 'Show one key'))).action(
     async (name: string, { at, ...options }: KeyOptions & MomentOptions) => {
       if (at !== undefined) {
-        const { namespace, datacenter } = options;
-        const input = { name, namespace, datacenter, at };
-        const moment = await cli.client().keys.at.query(input);
+        const client = cli.client();
+        const { namespace } = options;
+        // Its events are where it lives, and stay there after it is gone.
+        const key = await client.keys.get.query({ name, ...options });
+        const datacenter = options.datacenter ?? key?.datacenter;
+        const moment = await client.keys.at.query({ name, namespace, datacenter, at });
         cli.show(moment, () => momentText('key', printable(name), moment));
         return;
       }

@@ -168,14 +168,24 @@ function placeOf(
 /** When it is frozen. Times from now are counted by the clock of the database. */
 async function timesOf(
   client: ControllerApi,
-  { from, until, weekly, cron, for: durationMs, zone = 'UTC', datacenter }: AddOptions,
+  { from, until, weekly, cron, for: durationMs, zone, datacenter }: AddOptions,
 ): Promise<Pick<FreezeInput, 'from' | 'until' | 'recurrence'>> {
   const ways = [until ?? from, weekly, cron].filter((way) => way !== undefined);
   if (ways.length !== 1) throw usageFailure('Give one of --until, --weekly and --cron.');
-  if (weekly !== undefined) return { recurrence: { ...weeklyOf(weekly), zone } };
+  if (durationMs !== undefined && cron === undefined) {
+    throw usageFailure('--for goes with --cron only: --weekly and --until name the end.');
+  }
+  const clock = zone ?? 'UTC';
+  if (weekly !== undefined) return { recurrence: { ...weeklyOf(weekly), zone: clock } };
   if (cron !== undefined) {
     if (durationMs === undefined) throw usageFailure('--cron needs --for, such as --for 8h.');
-    return { recurrence: { schedule: cron, durationMs, zone } };
+    return { recurrence: { schedule: cron, durationMs, zone: clock } };
+  }
+  if (zone !== undefined) {
+    throw usageFailure(
+      '--zone goes with --weekly and --cron only.',
+      'Give --from and --until with their offset, such as 2026-12-18T17:00:00+01:00.',
+    );
   }
   if (until === undefined) throw usageFailure('--from needs --until.');
   const { asOf } = await client.environments.freezes.query({ limit: 1, datacenter });

@@ -69,6 +69,22 @@ test('connect without a name starts a program under a random one, in the namespa
   expect(connected.stdout).toMatch(/^key +\S{8,}$/mu);
   expect(connected.stdout).toMatch(/^namespace +games\.eu$/mu);
   expect(connected.stdout).toMatch(/^tag +blue$/mu);
+
+  const namesOf = async (namespace: string): Promise<unknown> =>
+    (
+      await cli.answer<{ items: { key: { namespace: string } }[] }>(
+        ...['backends', 'ls', '--program', 'talking', '--namespace', namespace],
+      )
+    ).items.map(({ key }) => key.namespace);
+  expect(await namesOf('games')).toEqual(['games.eu']);
+  expect(await namesOf('game')).toEqual([]);
+});
+
+test('reset-failures of a key that was never held is not found, and no success', async () => {
+  const reset = await cli.run('keys', 'reset-failures', 'mispelt');
+
+  expect(reset).toMatchObject({ exitCode: 4, stdout: '' });
+  expect(reset.stderr).toContain('There is no key mispelt.');
 });
 
 describe('a program that fails', () => {

@@ -1,3 +1,4 @@
+import { shownUrl } from '@leasehold/service-kit';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config.ts';
@@ -48,7 +49,7 @@ export function addUp(cli: Cli, parent: Command): void {
         request,
         progress,
         onRunning: (run, signIn) =>
-          cli.show(run, () =>
+          cli.show({ ...run, databaseUrl: shownUrl(run.databaseUrl) }, () =>
             runningText({
               run,
               signIn,

@@ -52,9 +52,9 @@ export async function runWithLease(cli: Cli, request: RunRequest): Promise<void>
     nowMs: () => clock.nowMs(),
     env: {
       ...commandEnvironment(cli.context.environment, request),
-      // What is in no variable yet: the command is to call the same controllers.
+      // The command is to call the same controllers: a context in a variable would win over their addresses.
       ...(request.isTokenPassed && from.urls !== 'LEASEHOLD_URL'
-        ? { LEASEHOLD_URL: urls.join(','), LEASEHOLD_TOKEN: token }
+        ? { LEASEHOLD_URL: urls.join(','), LEASEHOLD_TOKEN: token, LEASEHOLD_CONTEXT: undefined }
         : {}),
     },
   });
@@ -131,7 +131,8 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
 
 /** A lease that ran out after the command had ended is no loss. */
 function isGone(released: string, end: RunEnd): boolean {
-  if (released === 'revoked' || released === 'not_found') return true;
+  // A release of one's own that is sent again is told as `released`: this is somebody else's, while the command ran.
+  if (['revoked', 'not_found', 'already_released'].includes(released)) return true;
   return (released === 'expired' || released === 'superseded') && !end.isInTime;
 }
 
@@ -358,6 +359,7 @@ function goneFailure(request: RunRequest, end: RunEnd, released: string): CliFai
 
 const GONE_TEXT: Readonly<Record<string, string>> = {
   not_found: 'not known any more',
+  already_released: 'released by somebody who knows its token',
   superseded: 'given to somebody else',
   expired: 'over',
 };

@@ -148,7 +148,15 @@ export function addEnvironmentRun(cli: Cli, parent: Command): void {
     .option('--override <reason>', 'although it is frozen, if the freeze allows it')
     .usage('[options] <environment> -- <command...>')
     .addHelpText('after', ENVIRONMENT_HELP)
-    .action(async (text: string, words: string[], options: EnvironmentRunOptions) => {
+    .action(async (first: string, rest: string[], options: EnvironmentRunOptions) => {
+      const { scopeTexts, words } = partsOf(cli.args, first, rest);
+      const [text, ...others] = scopeTexts;
+      if (others.length > 0) {
+        throw usageFailure(
+          `${printable(others[0] ?? '')} is before the "--", but a command runs in one environment.`,
+          'Put the "--" before the command.',
+        );
+      }
       const { supersede, supersedeRunning, override } = options;
       const superseding = supersede === true ? 'waiting' : undefined;
       const environment = {
@@ -180,9 +188,25 @@ function partsOf(
 ): { readonly scopeTexts: readonly [string, ...string[]]; readonly words: readonly string[] } {
   const words = args.slice(args.indexOf('--') + 1);
   const count = rest.length - words.length;
-  if (!args.includes('--') || count < 0) return { scopeTexts: [first], words: rest };
+  if (!args.includes('--') || count < 0) {
+    assertAtEnd(args, rest);
+    return { scopeTexts: [first], words: rest };
+  }
   if (words.length === 0) throw usageFailure('Give the command after the "--".');
   return { scopeTexts: [first, ...rest.slice(0, count)], words };
+}
+
+/**
+ * In `jobs/x ./deploy.sh --wait 5m` the option may be that of the command, which would run without it.
+ * @throws {CliFailure} `cli.usage` for a command without `--` that has an option behind it or between its words.
+ */
+function assertAtEnd(args: readonly string[], words: readonly string[]): void {
+  const place = args.length - words.length;
+  if (words.every((word, at) => args[place + at] === word)) return;
+  throw usageFailure(
+    `An option follows ${printable(words[0] ?? '')}: it may be for that command, or for this one.`,
+    'Put this command’s options before the scope, and `--` before the command that is to be run.',
+  );
 }
 
 /**

@@ -1,5 +1,6 @@
 /** A lease that outlives the command that acquired it: for the steps of a job. */
 import { constants } from 'node:os';
+import { setTimeout as delay } from 'node:timers/promises';
 import { createLeasehold } from '@leasehold/client';
 import { isFencingToken, type RefusalReason, type ReleaseOutcome } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
@@ -180,6 +181,9 @@ function withGrant(command: Command): Command {
   return withDatacenter(command).requiredOption('--fencing-token <token>', 'its fencing token');
 }
 
+const LOCKED_TRIES_MAX = 10;
+const LOCKED_RETRY_MS = 200;
+
 const RENEW_HELP = `
 The lease lasts as long as it did when it was acquired, from now on. With exit code 1 and the code lease.lost it is not
 held any more: stop what it guards.`;
@@ -191,14 +195,20 @@ function addRenew(cli: Cli, parent: Command): void {
     .addHelpText('after', RENEW_HELP)
     .action(async (leaseId: string, { fencingToken, datacenter }: StepOptions) => {
       const ref = grantRef(leaseId, fencingToken);
-      const { results } = await cli
-        .client()
-        .leases.heartbeat.mutate({ localTimeMs: 0, renewals: [ref], datacenter });
-      const [result] = results;
+      const { leases } = cli.client();
+      const renewals = [ref];
+      let result;
+      // It has no result while its row is locked, by a transaction of its own service for example.
+      for (let tries = 0; result === undefined && tries < LOCKED_TRIES_MAX; tries += 1) {
+        if (tries > 0) await delay(LOCKED_RETRY_MS);
+        const answer = await leases.heartbeat.mutate({ localTimeMs: 0, renewals, datacenter });
+        [result] = answer.results;
+      }
       if (result === undefined) {
         throw refusal(
           'grant.contended',
-          'The lease is locked at this moment: nothing was renewed.',
+          'The lease is locked by a transaction: nothing was renewed.',
+          'Try again at once: it is still held until its deadline.',
         );
       }
       if (result.outcome === 'failed') {

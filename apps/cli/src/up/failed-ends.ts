@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import { createControllerClient, type ControllerApi, leaseholdErrorOf } from '@leasehold/client';
+import { createControllerClient, type ControllerApi } from '@leasehold/client';
 import { type EventView, follow } from '../controller-api.ts';
 import { printable } from '../output/text.ts';
 import { scopeText } from '../scope.ts';
@@ -8,8 +7,6 @@ import { messageOf, type Progress } from './progress.ts';
 /** So many ends are told in this time; the others are counted. */
 const TOLD_MAX = 5;
 const TOLD_MS = 10_000;
-/** After an error of the stream that passes. */
-const RETRY_MS = 1_000;
 /** Of the key, to find the one that has ended among those that were started since. */
 const BACKENDS_MAX = 10;
 
@@ -37,20 +34,15 @@ export function tellFailedEnds({
   const tellAll = async (): Promise<void> => {
     const { api } = stream;
     while (!signal.aborted) {
-      try {
-        await follow<{ id: string; data: EventView }>(
-          signal,
-          (listener) =>
-            api.events.watch.subscribe({ face: 'key', kinds: ['failed'], afterId }, listener),
-          ({ id, data }) => {
-            afterId = id;
-            queue = queue.then(() => tell(data));
-          },
-        );
-      } catch (error) {
-        if (leaseholdErrorOf(error)?.retryable !== true) throw error;
-        await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
-      }
+      await follow<{ id: string; data: EventView }>(
+        signal,
+        (listener) =>
+          api.events.watch.subscribe({ face: 'key', kinds: ['failed'], afterId }, listener),
+        ({ id, data }) => {
+          afterId = id;
+          queue = queue.then(() => tell(data));
+        },
+      );
     }
   };
   tellAll().catch((error: unknown) => {

@@ -1,7 +1,7 @@
 import { type BackendSort, type BackendStatus, statusRank } from '../../kernel/backends.ts';
 import { LeaseError } from '../../kernel/errors.ts';
 import type { Count, FilterOf } from '../../kernel/face-types.ts';
-import { withinLimits } from '../../lists/index.ts';
+import { withinLimits, withinNamespace } from '../../lists/index.ts';
 import {
   boundedCount,
   decodeCursor,
@@ -32,6 +32,8 @@ export interface BackendListInput {
   readonly live?: boolean | undefined;
   readonly program?: string | undefined;
   readonly namespace?: string | undefined;
+  /** Whether those of its children count too. */
+  readonly includeChildren?: boolean | undefined;
   readonly name?: string | undefined;
   /** By default by when they were started, newest first. By what they use: only those of which that is known. */
   readonly sort?: BackendSort | undefined;
@@ -162,11 +164,15 @@ function filtersOf(input: FilterOf<BackendListInput>, limits: NamespaceLimits): 
     ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
     ...(input.live === true ? [fragment`b.status <> 'terminated'`] : []),
     ...(input.program === undefined ? [] : [fragment`b.program = ${input.program}`]),
-    ...(input.namespace === undefined
-      ? []
-      : [fragment`b.namespace = ${input.namespace} collate "C"`]),
+    ...(input.namespace === undefined ? [] : [ofNamespace(input.namespace, input.includeChildren)]),
     ...(input.name === undefined ? [] : [fragment`b.name = ${input.name} collate "C"`]),
   ];
+}
+
+function ofNamespace(namespace: string, includesChildren = false): Fragment {
+  return includesChildren
+    ? withinNamespace(namespace, fragment`b.namespace`)
+    : fragment`b.namespace = ${namespace} collate "C"`;
 }
 
 /** A use that was not reported again for so long is over: its gateway writes every five seconds at least. */
