@@ -2,6 +2,8 @@
  * `npm run measure`: how large and how scattered the repository is, as a table. "Shipped" is the TypeScript of
  * `libs` and `apps` without tests, fixtures and what is generated. A file that a package exports or Next.js
  * loads by its name has readers that no import shows, and does not count as one with a single importer.
+ *
+ *   npm run measure -- --list          also which files these are
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -62,6 +64,17 @@ function importers() {
 const sizes = shipped.map(linesOf).sort((a, b) => a - b);
 const exempt = entries();
 const single = [...importers()].filter(([file, from]) => from.size === 1 && !exempt.has(file));
+/** Where a file of its own is needed: it has tests, is long, is loaded when it is used, or runs in another place than its reader. */
+const ALONE_FROM_LINES = 150;
+const isOfClient = (file) => /^'use client'/u.test(read(file));
+const needsFile = ([file, [reader]]) =>
+  linesOf(file) > ALONE_FROM_LINES ||
+  files.some((test) => test.startsWith(`${file.replace(/\.tsx?$/u, '')}.`) && TEST.test(test)) ||
+  new RegExp(`import\\('[^']*/${path.basename(file).replaceAll('.', '\\.')}'\\)`, 'u').test(
+    read(reader),
+  ) ||
+  (isOfClient(file) && !isOfClient(reader));
+const foldable = single.filter((one) => !needsFile(one));
 const folders = new Map();
 for (const file of shipped) {
   const folder = path.dirname(file);
@@ -82,6 +95,7 @@ const rows = {
   'shipped files': shipped.length,
   'median lines of one': sizes[Math.floor(sizes.length / 2)],
   'with exactly one importer': `${((single.length / shipped.length) * 100).toFixed(0)} %`,
+  '… that need no file of their own': foldable.length,
   'folders with one file': alone.length,
   'deepest folder below src': depth,
   'shipped lines': sum(shipped, linesOf),
@@ -96,6 +110,7 @@ const rows = {
 };
 if (process.argv.includes('--list')) {
   for (const [file, from] of single) process.stdout.write(`${file} ← ${[...from].join()}\n`);
+  for (const [file] of foldable) process.stdout.write(`needs no file of its own: ${file}\n`);
   for (const [folder] of alone) process.stdout.write(`alone: ${folder}\n`);
 }
 for (const [name, value] of Object.entries(rows))

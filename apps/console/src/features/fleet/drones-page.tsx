@@ -1,5 +1,6 @@
 'use client';
 
+import { Box } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import {
   bytesText,
@@ -11,6 +12,7 @@ import {
 import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Inputs } from '~/lib/api/api.ts';
 import { useDatacenterFilter } from '~/lib/datacenters.ts';
+import { count } from '~/lib/format.ts';
 import { useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
@@ -19,11 +21,11 @@ import { DRONE_LOOKS } from '~/resources/looks.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { RowMenu } from '~/ui/menus.tsx';
-import { FilterRow, PageHeader } from '~/ui/page.tsx';
+import { FilterRow, PageHeader, Panel, PlainTable } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { Link, LookBadge, Mono } from '~/ui/text.tsx';
+import { Link, LookBadge, Mono, RelativeTime } from '~/ui/text.tsx';
 import {
   type Drone,
   DRONE_ACTS,
@@ -34,13 +36,12 @@ import {
   useDroneWhyNot,
 } from './drones.tsx';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
-import { GatewaysPanel } from './gateways.tsx';
 
 const DroneActDialog = lazyDialog('request', () =>
   import('./fleet-dialogs.tsx').then((module) => module.DroneActDialog),
 );
 
-/** Heartbeats make no events. */
+/** Heartbeats, and reports of gateways, make no events. */
 const EVERY_MS = 2_000;
 
 const STATUS_OPTIONS = DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOKS[value].label }));
@@ -210,5 +211,53 @@ function DroneMenu({
         onClick: () => begin(act, drone),
       }))}
     />
+  );
+}
+
+const GATEWAY_HEADS = [
+  { text: 'Gateway' },
+  { text: 'Status' },
+  { text: 'Connections', align: 'end' },
+  { text: 'Routes', align: 'end' },
+  { text: 'Last sync' },
+  { text: 'Version' },
+] as const;
+
+/** The gateways of this datacenter; nothing where no gateway is configured. */
+function GatewaysPanel() {
+  const read = useLiveQuery('gateway', 'list', undefined, { everyMs: EVERY_MS });
+  const { data } = read;
+  if (data === undefined || (data.url === null && data.items.length === 0)) return null;
+  return (
+    <Box mt="sm">
+      <Panel title="Gateways" meta={data.url === null ? null : <Mono>{data.url}</Mono>} isFlush>
+        {data.items.length === 0 ? (
+          <EmptyState title="No gateways">
+            None has reported in the last day: no backend can be reached from a browser.
+          </EmptyState>
+        ) : (
+          <PlainTable label="Gateways that report" heads={GATEWAY_HEADS}>
+            {data.items.map((gateway) => (
+              <tr key={gateway.gatewayId}>
+                <td>
+                  <Mono>{gateway.gatewayId}</Mono>
+                </td>
+                <td>
+                  <LookBadge look={DRONE_LOOKS[gateway.isAlive ? 'ready' : 'unreachable']} />
+                </td>
+                <td data-align="end">{count(gateway.connections)}</td>
+                <td data-align="end">{count(gateway.routes)}</td>
+                <td>
+                  <RelativeTime at={gateway.seenAt} asOf={data.asOf} />
+                </td>
+                <td>
+                  <Mono>{gateway.version}</Mono>
+                </td>
+              </tr>
+            ))}
+          </PlainTable>
+        )}
+      </Panel>
+    </Box>
   );
 }
