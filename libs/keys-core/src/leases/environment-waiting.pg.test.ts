@@ -191,6 +191,26 @@ describe('the line for an environment', () => {
     expect(await line(at)).toHaveLength(1_001);
   });
 
+  test('is joined caller by caller: a crowd of one keeps nobody else waiting', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    const join = createJoinForEnvironment(at.store);
+    const joined: string[] = [];
+    const standing = { priority: 0, isNewestFirst: false };
+    const ask = async (principal: string, nth: number): Promise<void> => {
+      const asked = aRequest({ face: 'environment', ...PROD, tag: 'deploy', principal });
+      const keys = { ticketId: randomUUID(), idempotencyKey: randomUUID() };
+      const giveUpAtMs = at.store.clock.nowMs() + 3_600_000;
+      await join({ ...asked, ...KEYED, ...keys, principal }, standing, giveUpAtMs);
+      joined.push(`${principal}${String(nth)}`);
+    };
+
+    const crowd = Array.from({ length: 30 }, (_, nth) => ask('many', nth));
+    await Promise.all([...crowd, ask('one', 0)]);
+
+    expect(joined.indexOf('one0')).toBeLessThan(3);
+  });
+
   test('has a bounded number of places that have lapsed and are kept for their requests', async () => {
     const at = await open();
     await acquired(at, DEPLOY);

@@ -2,6 +2,7 @@
  * How callers join the line for an environment: with a priority, before or after those that came earlier, and
  * superseding them if they ask for it.
  */
+import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import {
   countPlaces,
   joinEnvironmentLine,
@@ -80,26 +81,31 @@ const JOIN_TRIES_MAX = 3;
  * Joins lines: takes a place, or the one again that the request has there. A request that supersedes does so in the same
  * transaction, and only when it comes for the first time: repeated, it supersedes nothing newer than itself. One that is
  * frozen for longer than it waits supersedes nothing. Resolves to undefined when its key was used, or when the one that it
- * asks again for was superseded: that is its recorded answer then. Those for one environment take turns here too, so that a
- * crowd keeps one connection busy, not all.
+ * asks again for was superseded: that is its recorded answer then. Those for one environment take turns here too, caller by
+ * caller, so that a crowd keeps one connection busy, not all, and waits behind itself alone.
  *
  * @throws {LeaseError} `grant.contended`: what runs is locked for long; `request.rate_limited`: its caller has too many
  * places in this line.
  */
 export function createJoinForEnvironment(store: KernelStore): JoinForEnvironment {
-  const newest = new Map<string, Promise<unknown>>();
-  return (request, standing, giveUpAtMs) => {
-    const key = resourceKey(request);
-    const before = newest.get(key) ?? Promise.resolve();
-    const joined = before
-      .catch(() => undefined)
-      .then(() => joinWithin(store, request, { ...standing, giveUpAtMs }))
-      .finally(() => {
-        if (newest.get(key) === joined) newest.delete(key);
-      });
-    newest.set(key, joined);
-    return joined;
+  const lines = new Map<string, FairQueue<() => Promise<void>>>();
+  const serve = async (key: string, line: FairQueue<() => Promise<void>>): Promise<void> => {
+    for (let next = line.shift(); next !== undefined; next = line.shift()) await next();
+    lines.delete(key);
   };
+  return (request, standing, giveUpAtMs) =>
+    new Promise((resolve, reject) => {
+      const { principal } = request;
+      const key = resourceKey(request);
+      const line = lines.get(key) ?? new FairQueue();
+      if (line.sizeOf(principal) >= PLACES_OF_CALLER_MAX) throw tooManyPlaces();
+      line.push(principal, () =>
+        joinWithin(store, request, { ...standing, giveUpAtMs }).then(resolve, reject),
+      );
+      if (lines.has(key)) return;
+      lines.set(key, line);
+      void serve(key, line);
+    });
 }
 
 /** `giveUpAtMs`: until when it waits, by the clock of this process. */
@@ -158,11 +164,18 @@ async function joinOnce(
 async function assertPlaceLeft(tx: Sql<'general'>, request: Request): Promise<void> {
   const { live, kept } = await countPlaces(tx, request, PLACES_KEPT_MAX + 1);
   if (live <= PLACES_OF_CALLER_MAX && kept <= PLACES_KEPT_MAX) return;
-  const most =
-    live > PLACES_OF_CALLER_MAX
-      ? `At most ${String(PLACES_OF_CALLER_MAX)} requests of one caller wait for an environment.`
-      : `At most ${String(PLACES_KEPT_MAX)} requests of one caller have waited for an environment within a day without giving up.`;
-  throw new LeaseError('request.rate_limited', most);
+  if (live > PLACES_OF_CALLER_MAX) throw tooManyPlaces();
+  throw new LeaseError(
+    'request.rate_limited',
+    `At most ${String(PLACES_KEPT_MAX)} requests of one caller have waited for an environment within a day without giving up.`,
+  );
+}
+
+function tooManyPlaces(): LeaseError {
+  return new LeaseError(
+    'request.rate_limited',
+    `At most ${String(PLACES_OF_CALLER_MAX)} requests of one caller wait for an environment.`,
+  );
 }
 
 /** Whether a freeze, which may be younger than the request, lasts for longer than that waits. */
