@@ -5,7 +5,7 @@ import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { z } from 'zod';
 import { assertMayHold, assertMayStart } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { asOf, type ApiServices, type UnreachableDatacenter } from '../context.ts';
+import { asOf, type ApiServices, type CallerUse, type UnreachableDatacenter } from '../context.ts';
 import {
   gatewayHandOverInputSchema,
   gatewayRevokeInputSchema,
@@ -22,7 +22,7 @@ import {
   clientProcedure,
   gatewayProcedure,
   router,
-  viewerProcedure,
+  unlimitedViewerProcedure,
 } from '../trpc.ts';
 import { bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
@@ -97,7 +97,8 @@ export const gatewayRouter = router({
     return ctx.services.gateway.sync(input);
   }),
 
-  list: viewerProcedure.query(({ ctx }) =>
+  /** What gateways carry is of all namespaces together. */
+  list: unlimitedViewerProcedure.query(({ ctx }) =>
     asOf(ctx.services, async () => ({
       url: ctx.services.gateway.addresses.url,
       items: await ctx.services.gateway.list(),
@@ -168,7 +169,7 @@ async function handedOver(
  * `grantOnly`.
  */
 async function signed(
-  { services, caller, signal }: CalledContext,
+  { services, caller, signal, use }: CalledContext,
   { key, access, spawn, leaseId: wanted }: z.output<typeof gatewaySignInputSchema>,
 ): Promise<SignedUrl> {
   assertGateway(services, key);
@@ -177,7 +178,7 @@ async function signed(
     ? (await services.reservations.connect(asked, caller, signal)).leaseId
     : undefined;
   if (wanted !== undefined && wanted !== leaseId) throw new LeaseError('gateway.grant_over');
-  return signedFor(services, { key, access, spawn, leaseId });
+  return signedFor({ services, use }, { key, access, spawn, leaseId });
 }
 
 export interface SignedUrl {
@@ -188,11 +189,21 @@ export interface SignedUrl {
   readonly urlExpiresAt: string;
 }
 
-/** Signs a token, where a gateway is configured: see {@link assertGateway}. */
+/**
+ * Signs a token, where a gateway is configured: see {@link assertGateway}. What it may start is kept until it is over.
+ * @throws {LeaseError} `request.rate_limited`.
+ */
 export async function signedFor(
-  { gateway }: Pick<ApiServices, 'gateway'>,
+  {
+    services: { gateway },
+    use,
+  }: {
+    readonly services: Pick<ApiServices, 'gateway'>;
+    readonly use: Pick<CallerUse, 'startWriting'> | undefined;
+  },
   input: SignInput,
 ): Promise<SignedUrl> {
+  if (input.spawn !== undefined) use?.startWriting(bytesOfEvent(JSON.stringify(input.spawn)));
   const { token, expiresAt } = await gateway.sign(input);
   const url = keyUrl(gateway.addresses, input.key, token) ?? '';
   return { token, url, urlExpiresAt: expiresAt };

@@ -26,7 +26,7 @@ import {
 } from '../trpc.ts';
 import { assertGateway, signedFor } from './gateway-router.ts';
 import { renewableActs, renewing } from './lease-calls.ts';
-import { audited, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
+import { audited, bytesOf, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
@@ -130,7 +130,8 @@ function connected(
       try {
         const result = await writing(
           input.spawn === undefined ? undefined : ctx.use,
-          bytesOfGrant({ namespace, name }),
+          // What it is started with is in its record, and in what its drone is sent.
+          bytesOfGrant({ namespace, name }) + 2 * bytesOf(JSON.stringify(input.spawn)),
           () =>
             services.reservations.connect(input, caller, signal, {
               datacenter: input.spawn?.datacenter,
@@ -157,7 +158,7 @@ export interface OpenedKey extends ConnectResult {
 }
 
 async function opened(
-  { services }: CalledContext,
+  { services, use }: CalledContext,
   result: ConnectResult,
   { access, spawn }: Pick<z.output<typeof connectInputSchema>, 'access' | 'spawn'>,
 ): Promise<OpenedKey> {
@@ -165,12 +166,15 @@ async function opened(
   if (access === undefined) {
     return { ...result, url: keyUrl(services.gateway.addresses, key), urlExpiresAt: null };
   }
-  const { url, urlExpiresAt } = await signedFor(services, {
-    key,
-    access,
-    leaseId: access.grantOnly ? leaseId : undefined,
-    spawn: access.mayStart ? spawn : undefined,
-  });
+  const { url, urlExpiresAt } = await signedFor(
+    { services, use },
+    {
+      key,
+      access,
+      leaseId: access.grantOnly ? leaseId : undefined,
+      spawn: access.mayStart ? spawn : undefined,
+    },
+  );
   return { ...result, url, urlExpiresAt };
 }
 

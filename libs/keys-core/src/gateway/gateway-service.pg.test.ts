@@ -300,6 +300,25 @@ describe('tokens', () => {
       on.gateway.revoke({ namespace: '', user: 'ada', reason: 'why' }, OPERATOR),
     ).rejects.toMatchObject({ code: 'gateway.too_many_revocations' });
   });
+
+  test('a service leaves room for others, and may repeat what it has revoked', async () => {
+    const on = await openGateways();
+    const [greedy, other] = ['greedy', 'other'].map((actor) => ({
+      ...OPERATOR,
+      actor,
+      role: 'client',
+    }));
+    await on.store.general.$executeRaw`
+      insert into gateway_revocation (id, namespace, user_name, at, until, revoked_by, reason)
+      select gen_random_uuid(), '', 'u' || i, now(), now() + interval '1 day', 'greedy', 'test'
+      from generate_series(1, ${LIMITS.gatewayRevocationsMax / 2}) i`;
+    const revoke = async (user: string, caller = greedy ?? OPERATOR) =>
+      on.gateway.revoke({ namespace: '', user, reason: 'why' }, caller);
+
+    await expect(revoke('ada')).rejects.toMatchObject({ code: 'gateway.too_many_revocations' });
+    expect(await revoke('u1')).toMatchObject({ revokedAt: expect.any(String) as string });
+    expect(await revoke('ada', other)).toMatchObject({ revokedAt: expect.any(String) as string });
+  });
 });
 
 describe('routes', () => {

@@ -1,6 +1,7 @@
 /** The service of this slice, and what apps and other slices may use of it. */
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../grants/index.ts';
+import { type Role, roleAllows } from '../kernel/access.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type {
@@ -161,7 +162,13 @@ export function createGatewayService(deps: GatewayServiceDeps): GatewayService {
       const id = store.ids.uuid();
       const what = { namespace, name: name ?? null, user: user ?? null, leaseId: leaseId ?? null };
       const at = await store.general.$transaction((tx) =>
-        addRevocation(tx, { id, ...what, by: caller.actor, reason }),
+        addRevocation(tx, {
+          id,
+          ...what,
+          by: caller.actor,
+          reason,
+          leavesRoom: !roleAllows(caller.role as Role, 'operator'),
+        }),
       );
       if (at === undefined) throw new LeaseError('gateway.too_many_revocations');
       return { id, revokedAt: isoOf(at) };

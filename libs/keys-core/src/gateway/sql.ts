@@ -103,7 +103,13 @@ export async function readStart(
 export interface NewRevocation extends Omit<GatewayRevocation, 'at'> {
   readonly by: string;
   readonly reason: string;
+  /** Whether room is left for others: for operators, and for callers besides this one. */
+  readonly leavesRoom: boolean;
 }
+
+/** What callers who leave room have at most: each of them, and all together. */
+const REVOCATIONS_OF_CALLER_MAX = LIMITS.gatewayRevocationsMax * 0.5;
+const REVOCATIONS_OF_CALLERS_MAX = LIMITS.gatewayRevocationsMax * 0.9;
 
 /**
  * Refuses tokens from now on, in a transaction. The same again moves only its moment. Those that are added at once
@@ -112,8 +118,10 @@ export interface NewRevocation extends Omit<GatewayRevocation, 'at'> {
  */
 export async function addRevocation(
   tx: Sql<'general'>,
-  { id, namespace, name, user, leaseId, by, reason }: NewRevocation,
+  { id, namespace, name, user, leaseId, by, reason, leavesRoom }: NewRevocation,
 ): Promise<number | undefined> {
+  const all = leavesRoom ? REVOCATIONS_OF_CALLERS_MAX : LIMITS.gatewayRevocationsMax;
+  const own = leavesRoom ? REVOCATIONS_OF_CALLER_MAX : LIMITS.gatewayRevocationsMax;
   await tx.$queryRaw`lock table gateway_revocation in share row exclusive mode`;
   const rows = await tx.$queryRaw<{ at: number }[]>`
     with now as materialized (select ${LATER_THAN_REVOCATIONS} as at)
@@ -121,8 +129,18 @@ export async function addRevocation(
     select ${id}::uuid, ${namespace}, ${name}, ${user}, ${leaseId}::uuid, now.at,
       greatest(now.at, clock_timestamp()) + ${TOKENS_OVER_AFTER_SECONDS}::int * interval '1 second', ${by}, ${reason}
     from now
-    where (select count(*) from gateway_revocation o where clock_timestamp() < o.until)
-      < ${LIMITS.gatewayRevocationsMax}
+    cross join (
+      select count(*) as all_of_them, count(*) filter (where o.revoked_by = ${by}) as own,
+        -- The same again takes no more room.
+        coalesce(bool_or(
+          o.namespace = ${namespace} and o.name is not distinct from ${name}::text
+          and o.user_name is not distinct from ${user}::text
+          and o.lease_id is not distinct from ${leaseId}::uuid
+        ), false) as is_there
+      from gateway_revocation o
+      where clock_timestamp() < o.until
+    ) o
+    where o.is_there or (o.all_of_them < ${all} and o.own < ${own})
     on conflict (namespace, coalesce(name, ''), coalesce(user_name, ''), coalesce(lease_id::text, ''))
     do update set id = excluded.id, place = excluded.place, at = excluded.at, until = excluded.until,
       revoked_by = excluded.revoked_by, reason = excluded.reason
