@@ -210,6 +210,24 @@ test('a kind that cannot be searched is named, and the others are found all the 
   expect(on.failures).toHaveLength(1);
 });
 
+test('a holder is found in the namespaces of its reader, however much it holds elsewhere', async () => {
+  const on = await openKernel();
+  const holder = 'worker@host:1';
+  for (let count = 0; count < 6; count += 1) {
+    await granted(on, { name: `n${String(count)}`, namespace: 'a', holder });
+  }
+  await granted(on, { name: 'own', namespace: 'b', holder });
+  const { find } = createSearchService({
+    store: on.store,
+    heartbeatMs: HEARTBEAT_MS.standard,
+    onFailure: (error) => expect.fail(String(error)),
+  });
+
+  const { items } = await find({ text: holder, limit: 5 }, { ...ADMIN, namespaces: ['b'] });
+
+  expect(items.map(({ text }) => text)).toEqual(['b/own']);
+});
+
 describe('what a line of a log names is found by', () => {
   test.each<[string, (of: { leaseId: string; fencingToken: string; ticketId: string }) => string]>([
     ['lease_id', ({ leaseId }) => leaseId],

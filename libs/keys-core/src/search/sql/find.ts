@@ -344,6 +344,8 @@ export async function findIds(sql: Sql<'reads'>, asked: IdsAsked): Promise<Found
         select l.*, 'holder' from lease l
         where ${holders.length > 0}::boolean and l.holder = any(${holders}::text[])
           and (${PHASE_CONDITIONS.held} or ${PHASE_CONDITIONS.expiring})
+          -- Before the limit: what a reader may not see must not take the place of what it may.
+          and ${isOfRow}
         limit ${limit}
       )
     )
