@@ -46,6 +46,8 @@ const REOPEN_MS = 500;
 
 /** How many questions are answered at once; each may wait for output. */
 const ANSWERS_AT_ONCE_MAX = 64;
+/** Of them, those that wait for what is written later: the others find room. */
+const WAITING_AT_ONCE_MAX = 48;
 
 /** What each heartbeat reports about the drone. */
 interface DroneLoad {
@@ -236,7 +238,8 @@ export class DroneSession {
   /** What fails is not answered, and the controller gives up. */
   async #answer({ questionId, request }: LogQuestion): Promise<void> {
     const ref = this.#current;
-    if (ref === undefined || this.#answering >= ANSWERS_AT_ONCE_MAX) return;
+    const most = (request.waitMs ?? 0) > 0 ? WAITING_AT_ONCE_MAX : ANSWERS_AT_ONCE_MAX;
+    if (ref === undefined || this.#answering >= most) return;
     this.#answering += 1;
     try {
       const page = await this.#options.readLog(request);

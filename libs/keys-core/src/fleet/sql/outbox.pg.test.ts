@@ -42,6 +42,25 @@ describe('questions to a drone', () => {
     expect((await readOutboxes(store.vital, [drone.droneId]))[0]?.questions).toEqual([]);
   });
 
+  test('about what is there are asked first, however many wait for what is written later', async () => {
+    const { store } = await openKernel();
+    const { droneId } = await aDrone(store.general);
+    await store.general.$executeRaw`
+      insert into drone_question (id, drone_id, request)
+      select gen_random_uuid(), ${droneId}, '{"backendId": "b", "waitMs": 10000}' from generate_series(1, 100)`;
+    const leaving = new AbortController();
+
+    const asked = askForLog(store, droneId, { backendId: 'b' }, leaving.signal);
+    const first = await waitUntil(async () => {
+      const [outbox] = await readOutboxes(store.vital, [droneId]);
+      return outbox?.questions.find((one) => one.request.waitMs === undefined);
+    });
+
+    expect(first.request).toEqual({ backendId: 'b' });
+    leaving.abort();
+    await expect(asked).rejects.toThrow();
+  });
+
   test('that get no answer are given up, and are not asked any more', async () => {
     const time = await passingTime();
     const { store } = await openKernel({ databaseUrl: time.databaseUrl, clock: time.clock });

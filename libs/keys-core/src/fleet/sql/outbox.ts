@@ -66,7 +66,8 @@ export async function readOutboxes(
       from (
         select * from drone_question
         where drone_id = d.id and answer is null
-        order by asked_at
+        -- Who waits for what is written later keeps nobody from what is there.
+        order by coalesce((request ->> 'waitMs')::float8, 0) > 0, asked_at
         limit ${QUESTIONS_PER_READ_MAX}
       ) as q
     ) as asked
@@ -150,7 +151,7 @@ export async function askForLog(
       if (store.clock.nowMs() >= untilMs) {
         throw new LeaseError(
           'backend.logs_unavailable',
-          `The drone ${droneId} does not answer: it is not connected, or it is of a version that keeps its output to itself.`,
+          `The drone ${droneId} does not answer: it is not connected, too many read its logs, or it is of a version that keeps its output to itself.`,
           { details: { droneId } },
         );
       }
