@@ -12,6 +12,7 @@ import {
   type Role,
 } from '@leasehold/keys-core';
 import type { SessionAccess } from '@leasehold/keys-core/access';
+import type { Refusal } from '@leasehold/keys-core/stats';
 import type { z } from 'zod';
 import type { peerCallerSchema } from './contract/reservations.ts';
 
@@ -270,4 +271,17 @@ function placeOf(address: string): { host: string; port: number } | undefined {
   const host = bracketed ?? bare ?? '';
   const isPort = digits !== undefined && Number(digits) <= 65_535;
   return isIP(host) !== 0 && isPort ? { host, port: Number(digits) } : undefined;
+}
+
+/** A refusal as those who may read the namespace see it: they learn nothing of a caller who may not use it. */
+export function withoutStrangers(
+  refusal: Refusal,
+  { namespaces }: Pick<Access, 'namespaces'>,
+): Refusal {
+  const { namespace } = refusal;
+  if (namespaces === null || namespaces.some((one) => isWithinNamespace(namespace, one))) {
+    return refusal;
+  }
+  const reason = 'Somebody asked for it who may not use this namespace.';
+  return { ...refusal, reason, actor: 'without access', holder: null };
 }

@@ -7,7 +7,14 @@ import {
   traced,
 } from '@leasehold/service-kit/tracing';
 import { initTRPC } from '@trpc/server';
-import { type Access, accessFor, assertOwnDrone, assertUnlimited, callerOf } from './access.ts';
+import {
+  type Access,
+  accessFor,
+  assertOwnDrone,
+  assertUnlimited,
+  callerOf,
+  withoutStrangers,
+} from './access.ts';
 import { bounded, type BoundedInput } from './bounded-input.ts';
 import { actorOf, type ApiContext } from './context.ts';
 import { connectInputSchema } from './contract/keys.ts';
@@ -71,7 +78,8 @@ export async function noteRefused(
   const { actor, principal } = callerOf(access);
   const { code, message: reason } = error;
   const { resource, holder } = asked;
-  services.refusals.note({ ...resource, holder, code, reason, actor, principal });
+  const refusal = { ...resource, holder, code, reason, actor, principal };
+  services.refusals.note(withoutStrangers(refusal, access));
 }
 
 function reading<Input extends BoundedInput>(

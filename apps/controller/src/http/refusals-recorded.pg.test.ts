@@ -353,6 +353,27 @@ describe('what was refused', () => {
     }
   });
 
+  test('names no caller to readers of a namespace that it may not use', async () => {
+    const { secret } = await on.token('client', { namespaces: ['elsewhere'] });
+    const calls = [connect(randomUUID()), acquire(randomUUID(), { holder: 'a message' })];
+
+    for (const { path, input } of calls) {
+      expect(codeOf(await mutate(on, path, { secret, input }))).toBe('auth.forbidden');
+    }
+
+    const viewer = await on.client('viewer');
+    for (const call of calls) {
+      const items = await waitUntil(async () => {
+        const page = await viewer.refusals.list.query(ofCall(call));
+        return page.items.length > 0 ? page.items : undefined;
+      });
+      expect(items).toMatchObject([
+        { code: 'auth.forbidden', actor: 'without access', holder: null },
+      ]);
+      expect(JSON.stringify(items)).not.toMatch(/a message|test client/u);
+    }
+  });
+
   test('is not listed for a reader of other namespaces', async () => {
     const { secret } = await on.token('viewer', { namespaces: ['elsewhere'] });
 

@@ -11,6 +11,7 @@ import {
   type Resource,
 } from '@leasehold/keys-core';
 import type { AuditEntry } from '@leasehold/keys-core/access';
+import { withoutStrangers } from '../access.ts';
 import type { CallerUse } from '../context.ts';
 import { isElsewhere, placed, type CalledContext } from '../forwarding/elsewhere.ts';
 
@@ -164,7 +165,8 @@ function note(
   why: { readonly code: string; readonly reason: string },
 ): void {
   const { actor, principal } = ctx.caller;
-  ctx.services.refusals.note({ ...resource, ...why, actor, principal, holder: holder ?? null });
+  const refusal = { ...resource, ...why, actor, principal, holder: holder ?? null };
+  ctx.services.refusals.note(withoutStrangers(refusal, ctx.access));
 }
 
 // How much of the history a call writes: events are kept for weeks.

@@ -317,6 +317,8 @@ export function removeOldRefusals(
 const HOUR_MS = 3_600_000;
 const RESOURCES_MAX = 2_000;
 const RESOURCES_OF_CALLER_MAX = 500;
+/** Of a caller, also when others have filled the rest. */
+const RESOURCES_OF_CALLER_MIN = 20;
 const REASON_LENGTH_MAX = 500;
 const ROWS_PER_STATEMENT_MAX = 500;
 
@@ -381,7 +383,9 @@ export class Refusals {
     }
     const own = this.#known.get(principal) ?? new Set();
     if (own.has(key)) return true;
-    if (this.#knownCount >= RESOURCES_MAX || own.size >= RESOURCES_OF_CALLER_MAX) return false;
+    const most =
+      this.#knownCount < RESOURCES_MAX ? RESOURCES_OF_CALLER_MAX : RESOURCES_OF_CALLER_MIN;
+    if (own.size >= most) return false;
     this.#known.set(principal, own.add(key));
     this.#knownCount += 1;
     return true;
