@@ -109,6 +109,15 @@ describe.each(['http', 'ws'] as const)('over %s', (transport) => {
         'client',
         (api) => api.gateway.revoke.mutate({ user: 'u', namespace: 'test', reason: LONG }),
       ],
+      // A key that nobody has used is kept, so that it cannot be used later.
+      [
+        'client',
+        async (api) => {
+          for (let count = 0; count < 4; count += 1) {
+            await api.leases.cancel.mutate({ idempotencyKey: randomUUID() });
+          }
+        },
+      ],
       [
         'operator',
         (api) =>

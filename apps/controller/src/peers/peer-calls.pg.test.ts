@@ -93,6 +93,26 @@ describe('an idempotency key that was refused here', () => {
   });
 });
 
+test('a caller is counted where it calls, so that it uses up nothing of the others there', async () => {
+  const on = world.of('dc1');
+  const limits = { limits: { eventBytesPerHour: 2_000, waiters: 1 } };
+  const { secret } = await on.token('client', limits);
+  const there = { datacenter: 'dc2' };
+  const acquire = (change: object): Promise<unknown> =>
+    mutate(on, 'leases.acquire', { secret, input: wanted({ ...there, ...change }) });
+  const holder = await secretOf('dc1', 'client');
+  const held = await acquireLease(on, holder, there);
+
+  const [first, second] = [1, 2].map(() => acquire({ key: held.key, waitMs: 20_000 }));
+  expect(await Promise.race([first, second])).toBe('quota.exceeded');
+  await mutate(on, 'leases.release', { secret: holder, input: { ...refOf(held), ...there } });
+  await Promise.all([first, second]);
+  const grants = [];
+  for (let count = 0; count < 4; count += 1) grants.push(await acquire({}));
+
+  expect(grants.at(-1)).toBe('request.rate_limited');
+});
+
 describe('a lease of another datacenter', () => {
   test('is acquired, renewed, seen, and released through this one', async () => {
     const on = world.of('dc1');

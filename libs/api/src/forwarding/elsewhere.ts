@@ -50,10 +50,51 @@ export async function at<Input extends { readonly datacenter?: string | undefine
 ): Promise<Answer> {
   const { datacenter, ...rest } = input;
   if (!isElsewhere(ctx, datacenter)) return run(rest);
-  return (await sendOn(ctx, datacenter, {
-    input: await inputElsewhere(ctx),
-    waitMs: Math.min(input.waitMs ?? 0, input.callMs ?? LIMITS.waitMsMax),
-  })) as Answer;
+  assertKnown(ctx, datacenter);
+  const sent = await inputElsewhere(ctx);
+  const waitMs = Math.min(input.waitMs ?? 0, input.callMs ?? LIMITS.waitMsMax);
+  const over = countSent(ctx, sent, waitMs);
+  let answer: unknown;
+  try {
+    answer = await sendOn(ctx, datacenter, { input: sent, waitMs });
+    return answer as Answer;
+  } finally {
+    over(answer);
+  }
+}
+
+/** What grants something: its events are written there. */
+const GRANTING = new Set([
+  'leases.acquire',
+  'leases.acquireAll',
+  'environments.acquire',
+  'environments.tryAcquire',
+]);
+/** The events of a grant, without their texts. */
+const GRANT_BYTES = 500;
+
+/**
+ * Counts what a caller sends to another datacenter: there all callers of this one have a limit in common, which none may
+ * use up alone. @returns what is to be called with the answer, or without one.
+ * @throws {LeaseError} `request.rate_limited`.
+ */
+function countSent(
+  { use, procedure }: CalledContext,
+  sent: Readonly<Record<string, unknown>>,
+  waitMs: number,
+): (answer: unknown) => void {
+  const items = sent['renewals'] ?? sent['items'];
+  if (Array.isArray(items)) use?.countItems(items.length, 'urgent');
+  // Environments count it themselves: their requests may wait here, too.
+  const isWaiting = waitMs > 0 && procedure.startsWith('leases.');
+  const stopWaiting = isWaiting ? use?.startWaiting() : undefined;
+  const takeBack = GRANTING.has(procedure)
+    ? use?.startWriting(GRANT_BYTES + Buffer.byteLength(JSON.stringify(sent)))
+    : undefined;
+  return (answer) => {
+    stopWaiting?.();
+    if ((answer as { outcome?: unknown } | undefined)?.outcome !== 'granted') takeBack?.();
+  };
 }
 
 /** The resolver of a procedure that is carried out where its input says: see {@link at}. */

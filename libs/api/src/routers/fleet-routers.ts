@@ -69,9 +69,12 @@ export const dronesRouter = router({
     }),
   ),
 
-  markLost: fleetOperatorProcedure
-    .input(bounded(droneActInputSchema))
-    .mutation(placed(({ services, actor }, act) => services.fleet.markLost(act, actor))),
+  markLost: fleetOperatorProcedure.input(bounded(droneActInputSchema)).mutation(
+    placed(({ services, actor, use }, act) => {
+      use?.noteWritten(bytesOfEvent(act.reason));
+      return services.fleet.markLost(act, actor);
+    }),
+  ),
 
   remove: adminProcedure
     .input(bounded(droneActInputSchema))

@@ -79,8 +79,14 @@ export function heldCalls(face: 'leases' | 'environments') {
 
     /** For a caller whose answer was lost: undoes its request, whatever the outcome was. */
     cancel: clientProcedure.input(bounded(cancelInputSchema)).mutation(
-      placed(async ({ services, caller }, sent) => ({
-        outcome: await services[face].cancel(sent, caller),
+      placed(async ({ services, caller, use }, sent) => ({
+        // A key that is not known yet is kept, so that a late request with it is granted nothing.
+        outcome: await writing(
+          use,
+          bytesOfEvent(),
+          () => services[face].cancel(sent, caller),
+          (outcome) => outcome === 'not_found',
+        ),
       })),
     ),
 

@@ -36,7 +36,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { cancelEntry, moveEntry } from './recording.ts';
+import { bytesOfEvent, cancelEntry, moveEntry } from './recording.ts';
 
 /** Which datacenter a key lives in, on the wire. */
 export const reservationsRouter = router({
@@ -61,6 +61,7 @@ export const reservationsRouter = router({
 
   move: operatorProcedure.input(bounded(moveInputSchema)).mutation(async ({ ctx, input }) => {
     assertMayReserve(ctx.access, input.key);
+    ctx.use?.startWriting(bytesOfEvent(input.reason));
     const moved = await ctx.services.reservations.move(input, ctx.caller);
     await ctx.services.audit.write(moveEntry(ctx.actor, input, moved.reservationId));
     return moved;
@@ -69,6 +70,7 @@ export const reservationsRouter = router({
   requestMove: operatorProcedure.input(bounded(requestMoveInputSchema)).mutation(
     placed(async (ctx, move) => {
       assertMayReserve(ctx.access, move.key);
+      ctx.use?.startWriting(bytesOfEvent(move.reason));
       await ctx.services.reservations.requestMove(move, ctx.caller);
       await ctx.services.audit.write(moveEntry(ctx.actor, move, move.reservationId));
       return ctx.services.reservations.pendingMove(move);
