@@ -217,13 +217,13 @@ test('a holder is found in the namespaces of its reader, however much it holds e
     await granted(on, { name: `n${String(count)}`, namespace: 'a', holder });
   }
   await granted(on, { name: 'own', namespace: 'b', holder });
-  const { find } = createSearchService({
+  const search = createSearchService({
     store: on.store,
     heartbeatMs: HEARTBEAT_MS.standard,
     onFailure: (error) => expect.fail(String(error)),
   });
 
-  const { items } = await find({ text: holder, limit: 5 }, { ...ADMIN, namespaces: ['b'] });
+  const { items } = await search.find({ text: holder, limit: 5 }, { ...ADMIN, namespaces: ['b'] });
 
   expect(items.map(({ text }) => text)).toEqual(['b/own']);
 });
