@@ -656,7 +656,7 @@ const GATEWAY = [
     name: 'token-of-another-key-on-its-host',
     breaks: 'on the host of a key, a token of another key opens nothing',
     file: 'apps/gateway/src/admission.ts',
-    find: 'if (target.keyId !== undefined) assertHost(target.keyId, token);',
+    find: 'if (keyId !== undefined) assertHost(keyId, token);',
     replace: '',
   },
   {

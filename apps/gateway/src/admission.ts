@@ -1,6 +1,5 @@
 /** Who is let in: finds the token of a request, and whether it is for the key that the request is for. */
 import type { IncomingMessage } from 'node:http';
-import { keyHostLabel } from '@leasehold/keys-core/gateway-addresses';
 import { isGatewayTokenFor } from '@leasehold/keys-core/gateway-tokens';
 import { COOKIE, cookieValues } from './headers.ts';
 import { Refusal } from './refusal.ts';
@@ -25,20 +24,28 @@ export interface AdmissionDeps {
 }
 
 /**
- * The token of a request, in force and for its key. In the path, then `Authorization`, then a cookie.
+ * The token of a request, in force and for its key. In the path, then `Authorization`, then a cookie. At once where it
+ * is known, as that of most requests is.
  * @throws {Refusal} with the first problem, if no token is good.
  */
-export async function admit(
+export function admit(
   deps: AdmissionDeps,
   target: KeyTarget,
   request: IncomingMessage,
-): Promise<Admitted> {
-  const bearer = /^Bearer +(\S+)$/iu.exec(request.headers.authorization ?? '')?.[1];
+): Admitted | Promise<Admitted> {
+  const { authorization } = request.headers;
+  const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
   if (target.form !== 'token') return admitByHeader(deps, { target, request, bearer });
-  const token = deps.tokens.known(target.token) ?? (await verified(deps, target.token));
-  if (target.keyId !== undefined) assertHost(target.keyId, token);
-  return { token, isBearer: isOwn(deps, bearer) };
+  const { keyId } = target;
+  const admitted = (token: VerifiedToken): Admitted => {
+    if (keyId !== undefined) assertHost(keyId, token);
+    return { token, isBearer: isOwn(deps, bearer) };
+  };
+  const known = deps.tokens.known(target.token);
+  return known === undefined ? verified(deps, target.token).then(admitted) : admitted(known);
 }
+
+const BEARER = /^Bearer +(\S+)$/iu;
 
 async function admitByHeader(
   deps: AdmissionDeps,
@@ -85,10 +92,8 @@ function assertKey(target: Exclude<KeyTarget, { form: 'token' }>, token: Verifie
   else if (!isGatewayTokenFor(token.claims, target)) throw new Refusal('gateway.wrong_key');
 }
 
-function assertHost(keyId: string, { claims }: VerifiedToken): void {
-  if (keyHostLabel({ namespace: claims.ns, name: claims.key }) !== keyId) {
-    throw new Refusal('gateway.wrong_key');
-  }
+function assertHost(keyId: string, token: VerifiedToken): void {
+  if (token.hostLabel !== keyId) throw new Refusal('gateway.wrong_key');
 }
 
 const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);

@@ -13,7 +13,7 @@ import type { Logger } from '@leasehold/service-kit';
 import { boundAnswers } from '@leasehold/service-kit/answers-under-way';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { guardConnections, type ConnectionGuard } from '@leasehold/service-kit/connection-guard';
-import { createSources, withoutMapping, type Sources } from '@leasehold/service-kit/source-address';
+import { createSources, type Sources } from '@leasehold/service-kit/source-address';
 import {
   activeTracer,
   carrierIn,
@@ -23,10 +23,10 @@ import {
   traced,
   type SpanPlan,
 } from '@leasehold/service-kit/tracing';
-import { admit, type Admitted, type KeyTarget } from './admission.ts';
+import { admit, type AdmissionDeps, type Admitted, type KeyTarget } from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
 import { Elsewhere, type ControllerLink } from './controller-link.ts';
-import { headersForBackend, requestIdOf, type ForwardedFrom } from './headers.ts';
+import { forwardedFrom, headersForBackend, requestIdOf, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
 import {
   BackendFailed,
@@ -36,7 +36,7 @@ import {
   refusalOf,
   type Passer,
 } from './passing.ts';
-import { redirect, redirectFor } from './redirects.ts';
+import { mayRedirect, redirect, redirectFor } from './redirects.ts';
 import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import { StrangerBounds } from './stranger-bounds.ts';
@@ -73,6 +73,9 @@ const SYNC_AGE_MS_MAX = 5_000;
 const REPEAT_MS = 200;
 /** How long requests in progress may take to end when the gateway stops. */
 const STOP_MS_MAX = 8_000;
+/** It is replaced, never written into. */
+const NO_HEAD = Buffer.alloc(0);
+
 export interface Gateway {
   /** Under which browsers reach it. */
   readonly url: string;
@@ -107,6 +110,8 @@ interface Arrived {
   readonly from: ForwardedFrom;
   /** As they came: what is passed on is made of them, with each try again. */
   readonly headers: IncomingHttpHeaders;
+  /** Undefined where no traces are made. */
+  readonly tracer: ReturnType<typeof activeTracer>;
 }
 
 class GatewayService implements Gateway {
@@ -114,6 +119,7 @@ class GatewayService implements Gateway {
   readonly #deps: GatewayDeps;
   readonly #hosts: ServedHosts;
   readonly #tokens: Tokens;
+  readonly #admission: AdmissionDeps;
   readonly #routes: Routes;
   readonly #metrics: GatewayMetrics;
   readonly #passer: Passer;
@@ -123,6 +129,7 @@ class GatewayService implements Gateway {
   readonly #guard: ConnectionGuard;
   readonly #strangers: StrangerBounds;
   readonly #stopping = new AbortController();
+  readonly #isSecure: boolean;
   /** When the tokens of what is open were last looked at, and when the first of them is over, by the database's clock. */
   #lookedAt = { changes: -1, nextEndMs: Infinity };
   #cancelLook: () => void = () => undefined;
@@ -130,10 +137,12 @@ class GatewayService implements Gateway {
   constructor(config: GatewayConfig, deps: GatewayDeps) {
     this.#config = config;
     this.#deps = deps;
-    const { publicUrl, keyHosts } = config;
+    const { publicUrl, keyHosts, tls } = config;
+    this.#isSecure = tls !== null || publicUrl?.startsWith('https:') === true;
     this.#hosts = { own: publicUrl === null ? null : new URL(publicUrl).host, keys: keyHosts };
     const { clock, link, version, log } = deps;
     this.#tokens = new Tokens(clock, (reason) => this.#metrics.tokenRefused(reason));
+    this.#admission = { tokens: this.#tokens, ask: () => this.#routes.syncAfresh() };
     let isCutOff = false;
     this.#routes = new Routes({
       clock,
@@ -237,8 +246,8 @@ class GatewayService implements Gateway {
         return;
       }
       this.#guard.begin(request, response);
-      response.on('error', () => undefined);
-      void this.#serve(this.#arrived(request, response));
+      response.on('error', ignore);
+      this.#serve(this.#arrived(request, response));
     };
     server.on('request', onRequest);
     // Told to go on when its route is known.
@@ -247,7 +256,7 @@ class GatewayService implements Gateway {
       if (!(socket instanceof net.Socket)) return;
       this.#guard.begin(request, response(socket));
       socket.on('error', () => socket.destroy());
-      void this.#serve(this.#arrived(request, socket, head));
+      this.#serve(this.#arrived(request, socket, head));
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       if (this.#strangers.isSilenced(socket)) return;
@@ -257,27 +266,25 @@ class GatewayService implements Gateway {
     return server;
   }
 
-  #arrived(
-    request: IncomingMessage,
-    to: ServerResponse | Socket,
-    head: Buffer = Buffer.alloc(0),
-  ): Arrived {
+  #arrived(request: IncomingMessage, to: ServerResponse | Socket, head: Buffer = NO_HEAD): Arrived {
     const beganAtMs = this.#deps.clock.nowMs();
     const { headers } = request;
-    const from = this.#from(request);
-    return { request, to, head, beganAtMs, from, headers, requestId: requestIdOf(request) };
+    const from = forwardedFrom(request, { sources: this.#sources, isSecure: this.#isSecure });
+    const tracer = activeTracer();
+    const requestId = requestIdOf(request);
+    return { request, to, head, beganAtMs, from, headers, requestId, tracer };
   }
 
   /** Answers every request in some way. */
-  async #serve(arrived: Arrived): Promise<void> {
-    const tracer = activeTracer();
-    try {
-      if (tracer === undefined) await this.#pass(arrived);
-      else await traced(tracer, this.#spanOf(arrived), () => this.#pass(arrived));
-    } catch (error) {
-      if (error instanceof ClientGone) return;
-      this.#answerFailure(arrived, error);
-    }
+  #serve(arrived: Arrived): void {
+    const { tracer } = arrived;
+    const passed =
+      tracer === undefined
+        ? this.#pass(arrived)
+        : traced(tracer, this.#spanOf(arrived), () => this.#pass(arrived));
+    passed.catch((error: unknown) => {
+      if (!(error instanceof ClientGone)) this.#answerFailure(arrived, error);
+    });
   }
 
   /** What a client says about a trace counts if a trusted proxy has passed it on. */
@@ -321,11 +328,8 @@ class GatewayService implements Gateway {
       }
       throw new Refusal('gateway.not_found');
     }
-    const admitted = await admit(
-      { tokens: this.#tokens, ask: () => this.#routes.syncAfresh() },
-      target,
-      request,
-    );
+    const found = admit(this.#admission, target, request);
+    const admitted = found instanceof Promise ? await found : found;
     this.#guard.known(request);
     if (!(to instanceof net.Socket) && this.#redirect(arrived, target, admitted)) return;
     try {
@@ -361,7 +365,7 @@ class GatewayService implements Gateway {
   /** Sends a browser to where its address has no token. @returns whether it was. */
   #redirect(arrived: Arrived, target: KeyTarget, { token }: Admitted): boolean {
     const { request, to, requestId, from } = arrived;
-    if (to instanceof net.Socket) return false;
+    if (to instanceof net.Socket || !mayRedirect(request, target)) return false;
     const found = redirectFor(request, target, {
       token,
       secondsLeft: this.#tokens.secondsLeft(token),
@@ -374,10 +378,13 @@ class GatewayService implements Gateway {
   async #passTo(arrived: Arrived, target: KeyTarget, admitted: Admitted): Promise<void> {
     const { wanted } = admitted.token;
     for (let tries = 1; ; tries += 1) {
-      const active = this.#routes.current(wanted) ?? (await this.#heldRoute(arrived, wanted));
+      const current = this.#routes.current(wanted);
+      const active = current ?? (await this.#heldRoute(arrived, wanted));
       try {
         // Each try to pass a request leaves listeners on it.
         if (tries > 1) await this.#passer.reach(active);
+        // It may have been revoked while the request was held.
+        if (tries > 1 || current === undefined) this.#assertInForce(admitted.token);
         await this.#passOver(active, arrived, target, admitted);
         return;
       } catch (error) {
@@ -442,9 +449,6 @@ class GatewayService implements Gateway {
     if (to.destroyed) throw new ClientGone();
     // Those that are open have been ended.
     if (to instanceof net.Socket) this.#stopping.signal.throwIfAborted();
-    // It may have been revoked while the request was held.
-    const problem = this.#tokens.problemOf(token);
-    if (problem !== undefined) throw new Refusal(problem);
     const passing = this.#passing(active, arrived, target, token);
     const isWebSocket = to instanceof net.Socket;
     // Its client waits with the body until somebody takes it.
@@ -466,6 +470,11 @@ class GatewayService implements Gateway {
     }
   }
 
+  #assertInForce(token: VerifiedToken): void {
+    const problem = this.#tokens.problemOf(token);
+    if (problem !== undefined) throw new Refusal(problem);
+  }
+
   #passing(
     active: ActiveRoute,
     { request, requestId, to, beganAtMs }: Arrived,
@@ -481,7 +490,7 @@ class GatewayService implements Gateway {
   /** Makes the head of a request that of what the backend is sent. */
   #changeHead(
     route: ActiveRoute,
-    { request, requestId, headers, from }: Arrived,
+    { request, requestId, headers, from, tracer }: Arrived,
     target: KeyTarget,
     { token, isBearer }: Admitted,
   ): void {
@@ -496,7 +505,7 @@ class GatewayService implements Gateway {
       route,
       forwardedPrefix: isOfHost ? '' : token.keyPrefix,
       from,
-      trace: activeTracer() === undefined ? undefined : carrierOf(),
+      trace: tracer === undefined ? undefined : carrierOf(),
     });
     request.url = target.rest;
   }
@@ -525,29 +534,6 @@ class GatewayService implements Gateway {
   #expectEnd({ endsAtMs }: VerifiedToken): void {
     if (endsAtMs < this.#lookedAt.nextEndMs) this.#lookedAt.nextEndMs = endsAtMs;
   }
-
-  /** Where a request comes from: what proxies say is kept if they are trusted. */
-  #from(request: IncomingMessage): ForwardedFrom {
-    const { tls, publicUrl } = this.#config;
-    const { headers, socket } = request;
-    const peer = withoutMapping(socket.remoteAddress ?? '');
-    const isSecure = tls !== null || publicUrl?.startsWith('https:') === true;
-    const host = headers.host ?? '';
-    if (!this.#sources.isFromProxy(request)) {
-      return { addresses: [peer], protocol: isSecure ? 'https' : 'http', host };
-    }
-    const said = [headers['x-forwarded-for'] ?? []].flat().join(',');
-    const addresses = said
-      .split(',')
-      .map((one) => one.trim())
-      .filter((one) => net.isIP(one) !== 0);
-    const isSaidSecure = headers['x-forwarded-proto'] === 'https';
-    return {
-      addresses: [...addresses, peer],
-      protocol: isSecure || isSaidSecure ? 'https' : 'http',
-      host,
-    };
-  }
 }
 
 /** Only of a socket that is read it is noticed that its client has left. @returns ends that. */
@@ -566,6 +552,9 @@ function readWhileHeld(arrived: Arrived, socket: Socket): () => void {
     socket.off('end', onEnd);
   };
 }
+
+/** A client that is gone is seen when its answer ends. */
+const ignore = (): void => undefined;
 
 /** Nobody waits for an answer. */
 class ClientGone extends Error {

@@ -1,7 +1,9 @@
 /** What a backend is told about a request, and what of its answer is for the gateway alone. */
 import { randomUUID } from 'node:crypto';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
 import type { GatewayRoute, GatewayTokenClaims } from '@leasehold/keys-core';
+import { type Sources, withoutMapping } from '@leasehold/service-kit/source-address';
 import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import { hasBody } from './target.ts';
 
@@ -64,6 +66,30 @@ export interface ForwardedFrom {
   readonly addresses: readonly string[];
   readonly protocol: 'http' | 'https';
   readonly host: string;
+}
+
+/** Where a request comes from: what proxies say is kept if they are trusted. */
+export function forwardedFrom(
+  request: IncomingMessage,
+  { sources, isSecure }: { readonly sources: Sources; readonly isSecure: boolean },
+): ForwardedFrom {
+  const { headers, socket } = request;
+  const peer = withoutMapping(socket.remoteAddress ?? '');
+  const host = headers.host ?? '';
+  if (!sources.isFromProxy(request)) {
+    return { addresses: [peer], protocol: isSecure ? 'https' : 'http', host };
+  }
+  const said = [headers['x-forwarded-for'] ?? []].flat().join(',');
+  const addresses = said
+    .split(',')
+    .map((one) => one.trim())
+    .filter((one) => isIP(one) !== 0);
+  const isSaidSecure = headers['x-forwarded-proto'] === 'https';
+  return {
+    addresses: [...addresses, peer],
+    protocol: isSecure || isSaidSecure ? 'https' : 'http',
+    host,
+  };
 }
 
 /** What callers may name a request: it is written to the log as it is. */

@@ -33,6 +33,7 @@ export function createMetrics(nowMs: () => number, routes: Routes): GatewayMetri
   collectDefaultMetrics({ register: registry });
   const of = instrumentsIn(registry);
   addGauges(registry, routes);
+  const firstByte = of.firstByte.labels();
   return {
     registry,
     refused: (code) => of.refusals.inc({ code }),
@@ -41,7 +42,7 @@ export function createMetrics(nowMs: () => number, routes: Routes): GatewayMetri
     heldFor: (durationMs) => of.held.observe(durationMs),
     repeated: () => of.repeats.inc(),
     observer: {
-      firstByte: (passing) => of.firstByte.observe(nowMs() - passing.parts.beganAtMs),
+      firstByte: (passing) => firstByte.observe(nowMs() - passing.parts.beganAtMs),
       bytes: (direction, count) => void (of.bytes[direction] += count),
     },
   };

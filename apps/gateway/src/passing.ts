@@ -79,6 +79,9 @@ class NotConnected extends Error {
   }
 }
 
+/** Replaced with each look, never changed. */
+const NOT_LOOKED = { in: 0, out: 0, pending: 0 };
+
 /** A request, or a WebSocket, on its way. */
 export class Passing implements RouteUser {
   readonly parts: Parts;
@@ -93,7 +96,7 @@ export class Passing implements RouteUser {
   answer: IncomingMessage | undefined;
   /** Bytes since it began. */
   readonly bytes = { in: 0, out: 0 };
-  #looked = { in: 0, out: 0, pending: 0 };
+  #looked = NOT_LOOKED;
   #slowLooks = 0;
   #stuckLooks = 0;
 
@@ -246,7 +249,7 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
     passing.outgoing = outgoing;
     passing.boundConnect(outgoing);
     // Nobody asked for it. Without a listener the library would wait for an answer that does not come.
-    outgoing.once('upgrade', () => passing.end('gateway.backend_failed'));
+    outgoing.on('upgrade', () => passing.end('gateway.backend_failed'));
   });
   proxy.on('proxyRes', (answer, request, response) => {
     const passing = passingOf(request);
@@ -506,7 +509,7 @@ export function pump(
     if (isTaken) turn.go(goOn);
     else to.once('drain', () => turn.go(goOn));
   });
-  source.once('end', () => {
+  source.on('end', () => {
     if (left !== 0) to.end();
   });
   source.resume();

@@ -43,6 +43,11 @@ export function redirect(
   response.end();
 }
 
+/** Whether {@link redirectFor} may find a place. */
+export function mayRedirect(request: IncomingMessage, { rest, form }: KeyTarget): boolean {
+  return rest === '' || (form === 'token' && isNavigation(request));
+}
+
 /** Where an address has its slash, or has no token; undefined for what is passed as it is. */
 export function redirectFor(
   request: IncomingMessage,

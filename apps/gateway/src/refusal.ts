@@ -5,7 +5,10 @@ import type { Duplex } from 'node:stream';
 /** What the gateway refuses, with the HTTP status and what a user is told. Nothing of a program is in it. */
 const REFUSALS = {
   'gateway.bad_request': [400, 'The request is malformed.'],
-  'gateway.token_required': [401, 'This address needs a token. Open it from where you found it.'],
+  'gateway.token_required': [
+    401,
+    'This address needs a token, and one that was here may have expired. Open it from where you found it.',
+  ],
   'gateway.token_invalid': [401, 'The token is not valid.'],
   'gateway.token_expired': [
     401,

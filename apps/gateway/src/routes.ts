@@ -69,6 +69,11 @@ export class BackendAgent extends http.Agent {
     });
   }
 
+  /** All its connections are to one place: Node asks for the name several times for each request. */
+  override getName(): string {
+    return 'backend';
+  }
+
   /** Takes what the backend says in `Keep-Alive`. */
   heard(said: string | string[] | undefined): void {
     if (said === this.#said) return;

@@ -55,7 +55,7 @@ export function readTarget(
   // Neither `http://host/path`, which proxies are sent, nor `host:port` and `*`.
   if (!ORIGIN_FORM.test(url)) throw new Refusal('gateway.bad_request');
   const host = (headers.host ?? '').toLowerCase();
-  const [path = ''] = url.split('?', 1);
+  const path = pathOf(url);
   const keyId = keyIdIn(host, hosts.keys);
   if (keyId === undefined && hosts.own !== null && host !== hosts.own) {
     throw new Refusal('gateway.wrong_host');
@@ -66,13 +66,23 @@ export function readTarget(
   return keyTarget(url, path) ?? { form: 'own', path };
 }
 
-const TOKEN_PATH = /^\/t\/([^/]+)(?=\/|$)/u;
+/** Without the query. */
+function pathOf(url: string): string {
+  const at = url.indexOf('?');
+  return at === -1 ? url : url.slice(0, at);
+}
+
+const TOKEN_PREFIX = '/t/';
 const KEY_PATH = /^\/k\/([^/]+)\/([^/]+)(?=\/|$)/u;
 
 function tokenTarget(url: string, path: string, keyId: string | undefined): Target | undefined {
-  const [prefix = '', token] = TOKEN_PATH.exec(path) ?? [];
+  // By hand: the token has hundreds of characters, and an expression looks at each.
+  if (!path.startsWith(TOKEN_PREFIX)) return undefined;
+  const end = path.indexOf('/', TOKEN_PREFIX.length);
+  const prefix = end === -1 ? path : path.slice(0, end);
+  const token = prefix.slice(TOKEN_PREFIX.length);
   // On a key's own host every other path is the program's.
-  if (token === undefined || (keyId !== undefined && !TOKEN.test(token))) return undefined;
+  if (token === '' || (keyId !== undefined && !TOKEN.test(token))) return undefined;
   return { form: 'token', token, keyId, prefix, rest: restOf(url, prefix) };
 }
 
@@ -110,11 +120,10 @@ const CHARACTER_OF: Readonly<Record<string, string>> = { '2e': '.', '2f': '/', '
 /** What the backend is asked for, with the query; empty when the slash after the prefix is missing. */
 function restOf(url: string, prefix: string): string {
   const rest = url.slice(prefix.length);
-  const [path = ''] = rest.split('?', 1);
-  if (hasDotSegment(path)) throw new Refusal('gateway.bad_request');
+  if (hasDotSegment(pathOf(rest))) throw new Refusal('gateway.bad_request');
   if (!rest.startsWith('/')) return '';
   // `//host/path` would be the address of another host, to a program that resolves it.
-  return rest.replace(/^\/+/u, '/');
+  return rest.startsWith('//') ? rest.replace(/^\/+/u, '/') : rest;
 }
 
 function hasDotSegment(path: string): boolean {
@@ -141,6 +150,8 @@ const METHODS_REFUSED = new Set(['TRACE', 'TRACK', 'CONNECT']);
 
 /** Headers that frame a request or choose its host: a second one is a second opinion. */
 const ONCE = new Set(['host', 'content-length', 'transfer-encoding', 'upgrade', 'authorization']);
+/** Most names are of no such length: they need not be read. */
+const LENGTHS_OF_ONCE = new Set([...ONCE].map((name) => name.length));
 
 /**
  * @throws {Refusal} for a request whose end, whose host or whose credentials another program may understand in another
@@ -157,7 +168,9 @@ export function assertPlainHead(request: IncomingMessage): void {
 function onceIn(rawHeaders: readonly string[]): Set<string> {
   const seen = new Set<string>();
   for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at]?.toLowerCase() ?? '';
+    const given = rawHeaders[at] ?? '';
+    if (!LENGTHS_OF_ONCE.has(given.length)) continue;
+    const name = given.toLowerCase();
     if (!ONCE.has(name)) continue;
     if (seen.has(name)) throw new Refusal('gateway.bad_request');
     seen.add(name);

@@ -4,7 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import type { GatewayRevocation, GatewaySynced, GatewayTokenClaims } from '@leasehold/keys-core';
-import { keyPrefix } from '@leasehold/keys-core/gateway-addresses';
+import { keyHostLabel, keyPrefix } from '@leasehold/keys-core/gateway-addresses';
 import {
   importGatewayKeys,
   isRevoked,
@@ -40,6 +40,7 @@ export class VerifiedToken {
   /** The revision in which it was looked for among the revocations. */
   revision = '';
   isRevoked = false;
+  #hostLabel: string | undefined;
 
   constructor(text: string, kid: string, claims: GatewayTokenClaims) {
     this.text = text;
@@ -49,6 +50,12 @@ export class VerifiedToken {
     this.keyPrefix = keyPrefix({ namespace: claims.ns, name: claims.key });
     this.wanted = wantedBy(claims);
     this.endsAtMs = millisecondsOf(claims.exp);
+  }
+
+  /** The name of its key's own host, before the dot: a hash, made once. */
+  get hostLabel(): string {
+    const { ns: namespace, key: name } = this.claims;
+    return (this.#hostLabel ??= keyHostLabel({ namespace, name }));
   }
 }
 

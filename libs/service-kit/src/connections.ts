@@ -223,30 +223,39 @@ export function boundAnswers(
   max: number,
 ): (request: Pick<IncomingMessage, 'socket'>, response: ServerResponse) => boolean {
   // A list, which is short: the old tables of a set that changes with each request would keep answers in memory.
-  const answers = new WeakMap<Socket, ServerResponse[]>();
-  const answersOf = (socket: Socket): ServerResponse[] => {
+  const answers = new WeakMap<Socket, UnderWay>();
+  const answersOf = (socket: Socket): UnderWay => {
     const known = answers.get(socket);
     if (known !== undefined) return known;
     const own: ServerResponse[] = [];
-    answers.set(socket, own);
+    // One for all answers of a socket.
+    function onClose(this: ServerResponse): void {
+      const place = own.indexOf(this);
+      if (place !== -1) own.splice(place, 1);
+    }
+    const underWay = { own, onClose };
+    answers.set(socket, underWay);
     socket.once('close', () => {
       for (const response of [...own]) if (response.socket === null) end(response);
     });
-    return own;
+    return underWay;
   };
   return ({ socket }, response) => {
-    const own = answersOf(socket);
+    const { own, onClose } = answersOf(socket);
     if (own.length >= max) {
       socket.destroy();
       return false;
     }
     own.push(response);
-    response.once('close', () => {
-      const place = own.indexOf(response);
-      if (place !== -1) own.splice(place, 1);
-    });
+    response.on('close', onClose);
     return true;
   };
+}
+
+/** The answers of a socket, and what takes one of them away. */
+interface UnderWay {
+  readonly own: ServerResponse[];
+  readonly onClose: (this: ServerResponse) => void;
 }
 
 function end(response: ServerResponse): void {
