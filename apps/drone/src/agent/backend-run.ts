@@ -35,7 +35,7 @@ import {
 import type { Log, ProgramConfig } from '../config.ts';
 import { NOT_WARM, type BackendSnapshot, type ExtendRequest } from '../warden/protocol.ts';
 import type { ReportBody, ReportLine } from './drone-session.ts';
-import type { Ports } from './ports.ts';
+import { addressOf, type Ports } from './ports.ts';
 import { probedOf, untilClaimTaken, untilReady, untilTaken, type ReadListeners } from './probe.ts';
 import { askAtMs, killAtMs, StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
 import {
@@ -161,7 +161,7 @@ export class BackendRun {
     context.ports.adopt(of.notes.port);
     run.observe(of.snapshot);
     if (of.snapshot.state !== 'running') return run;
-    if (of.notes.isReady) run.#report('ready', { address: run.#address(of.notes.port) });
+    if (of.notes.isReady) run.#report('ready', { address: addressOf(run.#context.host, of.notes.port) });
     void run.#probe(of.notes);
     return run;
   }
@@ -454,7 +454,7 @@ export class BackendRun {
     const isWanted = (): boolean => this.#isWanted();
     const probed = probedOf(program, { host, port, pid: () => this.#pid, isWanted, listeners });
     if (!notes.isReady && notes.claimFile !== undefined) {
-      await untilClaimTaken(probed, notes.claimFile);
+      await untilClaimTaken(probed, notes.claimFile, (problem) => (this.#problem = problem));
     }
     let end = notes.isReady ? 'ready' : await untilReady(probed);
     if (end === 'ready') {
@@ -469,7 +469,7 @@ export class BackendRun {
 
   async #becomeReady(notes: BackendNotes): Promise<void> {
     this.#notes = { ...notes, isReady: true };
-    this.#report('ready', { address: this.#address(notes.port) });
+    this.#report('ready', { address: addressOf(this.#context.host, notes.port) });
     await this.#context
       .warden()
       .note(this.identity.backendId, this.#notes)
@@ -483,11 +483,6 @@ export class BackendRun {
 
   #isWanted(): boolean {
     return this.#isIn('running') && this.#stopRequest === undefined;
-  }
-
-  #address(port: number): string {
-    const { host } = this.#context;
-    return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
   }
 
   #end(reason: TerminationReason, of: { exitCode?: number; detail?: string }): void {

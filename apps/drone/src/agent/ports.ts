@@ -136,3 +136,8 @@ function isFree(host: string, port: number): Promise<boolean> {
     });
   });
 }
+
+/** As other machines name it. */
+export function addressOf(host: string, port: number): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
+}

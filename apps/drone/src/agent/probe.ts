@@ -67,17 +67,24 @@ export async function untilReady(probed: Probed): Promise<ProbeEnd> {
 const CLAIM_FIRST_MS = 1;
 const CLAIM_SLOWER = 1.02;
 
+/** Why a warm process that was claimed is not ready, until it has taken its claim. */
+const UNCLAIMED =
+  'it was kept warm, and has not taken its claim: a program with `warm` must read LEASEHOLD_CLAIM_FILE and remove it';
+
 /**
  * For a warm process that was claimed: resolves when it has removed its claim, or is over. Before that it may answer,
- * and serves no key. A file that cannot be looked for is not taken for removed.
+ * and serves no key. A file that cannot be looked for is not taken for removed. `onProblem` is told why it is not ready.
  */
 export async function untilClaimTaken(
   { isWanted, readiness }: Probed,
   file: string,
+  onProblem: (problem: string | undefined) => void,
 ): Promise<void> {
+  onProblem(UNCLAIMED);
   for (let pauseMs = CLAIM_FIRST_MS; isWanted() && isThere(file); pauseMs *= CLAIM_SLOWER) {
     await pause(Math.min(pauseMs, readiness.intervalMs));
   }
+  if (isWanted()) onProblem(undefined);
 }
 
 function isThere(file: string): boolean {

@@ -125,7 +125,9 @@ test('a program that never takes its claim ends as one that did not start in tim
 
   const backend = () => fleet.api().backends.get.query({ backendId });
   await until('it is terminated', async () => (await backend()).status === 'terminated');
-  expect(await backend()).toMatchObject({ reason: 'startup_timeout', address: null });
+  const { states, ...ended } = await backend();
+  expect(ended).toMatchObject({ reason: 'startup_timeout', address: null });
+  expect(states.at(-1)?.detail).toContain('has not taken its claim');
 });
 
 test('the view of a drone tells why a program has no warm process', async () => {
