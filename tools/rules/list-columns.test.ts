@@ -58,7 +58,7 @@ const LISTS: Readonly<Record<string, readonly Place[]>> = {
     {
       file: `${FEATURES}/fleet/drones-page.tsx`,
       without: words(
-        'asOf backendCount capacity clockId draining engine heartbeatAgeMs heartbeatAt isConnected isolation load lostAt programBackends registeredAt session stoppedAt warm',
+        'backendCount capacity clockId draining engine heartbeatAgeMs heartbeatAt isConnected isolation load lostAt programBackends registeredAt session stoppedAt warm',
       ),
     },
   ],

@@ -84,16 +84,12 @@ export function addKeys(cli: Cli, program: Command): void {
 
 /** What an operator does after a correction of the program. */
 function addResetFailures(cli: Cli, parent: Command): void {
-  const command = cli.leaf(
-    parent,
-    'reset-failures <name>',
-    'Let a key be started at once whose last backends have failed',
-  );
+  const command = cli.leaf(parent, 'reset-failures <name>', 'Let a failing key start at once');
   withReason(withKey(command), false).action(async (name: string, options: KeyOptions) => {
     const client = cli.client();
+    const { reason } = options;
     const { namespace, datacenter } = await findKey(client, name, options);
-    const input = { name, namespace, datacenter, reason: options.reason };
-    const answer = await client.keys.resetFailures.mutate(input);
+    const answer = await client.keys.resetFailures.mutate({ name, namespace, datacenter, reason });
     cli.show(answer, () =>
       answer.changed
         ? `${printable(name)} may be started at once.`
@@ -193,17 +189,15 @@ function addLs(cli: Cli, parent: Command): void {
 function addShow(cli: Cli, parent: Command): void {
   withMoment(withKey(cli.leaf(parent, 'show <name>', 'Show one key'))).action(
     async (name: string, { at, ...options }: KeyOptions & MomentOptions) => {
+      const client = cli.client();
       if (at !== undefined) {
-        const client = cli.client();
-        const { namespace } = options;
+        const asked = { name, namespace: options.namespace, datacenter: options.datacenter };
         // Its events are where it lives, and stay there after it is gone.
-        const key = await client.keys.get.query({ name, ...options });
-        const datacenter = options.datacenter ?? key?.datacenter;
-        const moment = await client.keys.at.query({ name, namespace, datacenter, at });
+        const home = options.datacenter ?? (await client.keys.get.query(asked))?.datacenter;
+        const moment = await client.keys.at.query({ ...asked, datacenter: home, at });
         cli.show(moment, () => momentText('key', printable(name), moment));
         return;
       }
-      const client = cli.client();
       const key = await findKey(client, name, options);
       const { namespace, datacenter } = key;
       const asked = { name, namespace, datacenter };

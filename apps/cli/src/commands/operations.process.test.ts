@@ -162,7 +162,7 @@ describe('leasehold backends logs', () => {
   });
 
   test.each([
-    ['nothing', ['no-such-backend'], 4, 'There is no such backend.'],
+    ['nothing', ['no-such-backend'], 4, 'There is no backend of a key no-such-backend.'],
     ['a time without a unit that is known', ['x', '--since', '5 minutes'], 2, '--since must be'],
     ['a number below zero', ['x', '--tail', '-3'], 2, '--tail must be'],
   ])('refuses %s', async (_what, args, exitCode, said) => {

@@ -131,7 +131,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
 
 /** A lease that ran out after the command had ended is no loss. */
 function isGone(released: string, end: RunEnd): boolean {
-  // A release of one's own that is sent again is told as `released`: this is somebody else's, while the command ran.
+  // A release of one's own that is sent again is answered with `released`: this is somebody else's, while the command ran.
   if (['revoked', 'not_found', 'already_released'].includes(released)) return true;
   return (released === 'expired' || released === 'superseded') && !end.isInTime;
 }

@@ -50,14 +50,50 @@ export async function at<Input extends { readonly datacenter?: string | undefine
 ): Promise<Answer> {
   const { datacenter, ...rest } = input;
   if (!isElsewhere(ctx, datacenter)) return run(rest);
+  return (await sendOn(ctx, datacenter, {
+    input: await inputElsewhere(ctx),
+    waitMs: Math.min(input.waitMs ?? 0, input.callMs ?? LIMITS.waitMsMax),
+  })) as Answer;
+}
+
+/** The resolver of a procedure that is carried out where its input says: see {@link at}. */
+export function placed<Input extends { readonly datacenter?: string | undefined }, Answer>(
+  run: (ctx: CalledContext, input: Omit<Input, 'datacenter'>) => Answer | Promise<Answer>,
+): (call: { readonly ctx: CalledContext; readonly input: Input }) => Promise<Answer> {
+  return ({ ctx, input }) => at(ctx, input, (rest) => run(ctx, rest));
+}
+
+/** The input of the call as it was sent, without its datacenter. */
+export async function inputElsewhere(ctx: CalledContext): Promise<Record<string, unknown>> {
+  return withoutDatacenter(await ctx.rawInput());
+}
+
+/** An input without its datacenter. */
+export function withoutDatacenter(input: unknown): Record<string, unknown> {
+  if (typeof input !== 'object' || input === null) return {};
+  return Object.fromEntries(Object.entries(input).filter(([field]) => field !== 'datacenter'));
+}
+
+/** What is sent to another datacenter. */
+interface Sent {
+  readonly input: object;
+  /** How long the caller may wait for the answer there. */
+  readonly waitMs?: number | undefined;
+}
+
+/**
+ * Forwards the procedure of this call.
+ * @throws {LeaseError} as `DatacenterService.call`; `request.rate_limited`.
+ */
+export async function sendOn(ctx: CalledContext, datacenter: string, sent: Sent): Promise<unknown> {
   assertKnown(ctx, datacenter);
-  const sent = await inputElsewhere(ctx);
-  const waitMs = Math.min(input.waitMs ?? 0, input.callMs ?? LIMITS.waitMsMax);
-  const over = countSent(ctx, sent, waitMs);
+  const { procedure, access, source, signal } = ctx;
+  const over = countSent(ctx, sent);
   let answer: unknown;
   try {
-    answer = await sendOn(ctx, datacenter, { input: sent, waitMs });
-    return answer as Answer;
+    const call = { ...sent, procedure, access, source, signal };
+    answer = await ctx.services.datacenters.call(datacenter, call);
+    return answer;
   } finally {
     over(answer);
   }
@@ -80,50 +116,21 @@ const GRANT_BYTES = 500;
  */
 function countSent(
   { use, procedure }: CalledContext,
-  sent: Readonly<Record<string, unknown>>,
-  waitMs: number,
+  { input, waitMs = 0 }: Sent,
 ): (answer: unknown) => void {
-  const items = sent['renewals'] ?? sent['items'];
-  if (Array.isArray(items)) use?.countItems(items.length, 'urgent');
+  const { renewals, items } = input as { readonly renewals?: unknown; readonly items?: unknown };
+  const urgent = procedure === 'leases.releaseMany' ? items : renewals;
+  if (Array.isArray(urgent)) use?.countItems(urgent.length, 'urgent');
   // Environments count it themselves: their requests may wait here, too.
   const isWaiting = waitMs > 0 && procedure.startsWith('leases.');
   const stopWaiting = isWaiting ? use?.startWaiting() : undefined;
   const takeBack = GRANTING.has(procedure)
-    ? use?.startWriting(GRANT_BYTES + Buffer.byteLength(JSON.stringify(sent)))
+    ? use?.startWriting(GRANT_BYTES + Buffer.byteLength(JSON.stringify(input)))
     : undefined;
   return (answer) => {
     stopWaiting?.();
     if ((answer as { outcome?: unknown } | undefined)?.outcome !== 'granted') takeBack?.();
   };
-}
-
-/** The resolver of a procedure that is carried out where its input says: see {@link at}. */
-export function placed<Input extends { readonly datacenter?: string | undefined }, Answer>(
-  run: (ctx: CalledContext, input: Omit<Input, 'datacenter'>) => Answer | Promise<Answer>,
-): (call: { readonly ctx: CalledContext; readonly input: Input }) => Promise<Answer> {
-  return ({ ctx, input }) => at(ctx, input, (rest) => run(ctx, rest));
-}
-
-/** The input of the call as it was sent, without its datacenter. */
-export async function inputElsewhere(ctx: CalledContext): Promise<Record<string, unknown>> {
-  return withoutDatacenter(await ctx.rawInput());
-}
-
-/** An input without its datacenter. */
-export function withoutDatacenter(input: unknown): Record<string, unknown> {
-  if (typeof input !== 'object' || input === null) return {};
-  return Object.fromEntries(Object.entries(input).filter(([field]) => field !== 'datacenter'));
-}
-
-/** Forwards the procedure of this call. @throws {LeaseError} as `DatacenterService.call`. */
-export function sendOn(
-  ctx: CalledContext,
-  datacenter: string,
-  sent: { readonly input: unknown; readonly waitMs?: number | undefined },
-): Promise<unknown> {
-  assertKnown(ctx, datacenter);
-  const { procedure, access, source, signal } = ctx;
-  return ctx.services.datacenters.call(datacenter, { ...sent, procedure, access, source, signal });
 }
 
 /** @throws {LeaseError} `reservation.unknown_datacenter`: also for a call that was already forwarded. */
