@@ -284,10 +284,9 @@ export class DroneSession {
     const { log, link, onDraining } = this.#options;
     log.error({ err: why }, 'a heartbeat was refused, and is sent without what it tells');
     const { backends, roundTripMs } = beat.load;
-    const { usage: _, ...rest } = beat;
     try {
       const { isDraining } = await link.heartbeat(
-        { ...rest, load: { backends, roundTripMs } },
+        { ...withoutUsage(beat), load: { backends, roundTripMs } },
         timeoutMs,
       );
       onDraining(isDraining);
@@ -323,6 +322,14 @@ function shorten(text: string): string {
   const shown = text.length <= DETAIL_LENGTH_MAX ? text : `${text.slice(0, DETAIL_LENGTH_MAX)} …`;
   // A cut may leave half a character.
   return shown.replaceAll('\0', '').toWellFormed();
+}
+
+function withoutTexts({ detail: _detail, output: _output, ...plain }: ReportBody): ReportBody {
+  return plain;
+}
+
+function withoutUsage({ usage: _usage, ...beat }: HeartbeatInput): HeartbeatInput {
+  return beat;
 }
 
 /** Whether a controller will never take it as it is: to send it again does not help. */
@@ -376,7 +383,7 @@ export class ReportLine {
 
   async #untilAnswered(body: ReportBody): Promise<void> {
     const { link, session, log, random } = this.#context;
-    const { detail: _detail, output: _output, ...plain } = body;
+    const plain = withoutTexts(body);
     let sent: ReportBody = body;
     for (let failureCount = 1; !this.#isClosed; failureCount += 1) {
       const ref = await session.ref();

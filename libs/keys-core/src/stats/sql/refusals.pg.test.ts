@@ -103,10 +103,12 @@ test('one caller cannot fill the table, nor push out the refusals of others', as
 
 test('many callers together leave each other some room', async () => {
   const { note, flush, list } = await open();
-  for (let i = 0; i < 2_500; i += 1)
+  for (let i = 0; i < 2_500; i += 1) {
     note({ principal: `t${String(i % 5)}`, name: `n${String(i)}` });
-  for (let i = 0; i < 100; i += 1)
+  }
+  for (let i = 0; i < 100; i += 1) {
     note({ principal: 'late', namespace: 'b', name: `n${String(i)}` });
+  }
   await flush();
 
   expect((await list({ limit: 1_000, namespace: 'b' })).items).toHaveLength(20);
