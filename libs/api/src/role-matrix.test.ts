@@ -158,7 +158,6 @@ const CONTRACT: Record<string, Role> = {
 
 /** Procedures that concern every namespace, so that a token that is limited to some may not call them. */
 const UNLIMITED_ONLY = [
-  'gateway.list',
   'settings.list',
   'webhook.get',
   'webhook.test',

@@ -21,7 +21,7 @@ import {
   type BackendView,
   type GatewayView,
 } from '../controller-api.ts';
-import { EXIT_CODES, failureOf, refusal, usageFailure } from '../failures.ts';
+import { EXIT_CODES, failureOf, refusal, unreachable, usageFailure } from '../failures.ts';
 import {
   wholeNumberOf,
   withDatacenter,
@@ -106,12 +106,7 @@ function addLs(cli: Cli, parent: Command): void {
       ).choices(BACKEND_SORTS),
     )
     .action(async ({ drone, key, ...same }: LsOptions) => {
-      const page = await cli.client().backends.list.query({
-        ...same,
-        droneId: drone,
-        name: key,
-        includeChildren: same.namespace === undefined ? undefined : true,
-      });
+      const page = await cli.client().backends.list.query({ ...same, droneId: drone, name: key });
       cli.showPage(page, 'No backends.', placed(COLUMNS, same.datacenter));
     });
 }
@@ -311,7 +306,7 @@ async function backendOf(
     if (previous === undefined) return named;
     throw usageFailure('--previous goes with the name of a key: a backend is named by its id.');
   }
-  const { items } = await client.backends.list.query({
+  const { items, unreachable: missing } = await client.backends.list.query({
     name: named,
     namespace,
     limit: 50,
@@ -331,6 +326,12 @@ async function backendOf(
     throw refusal(
       'backend.not_found',
       `The key ${printable(named)} has had one backend only: ${newest.backendId}.`,
+    );
+  }
+  if (missing.length > 0) {
+    throw unreachable(
+      `The datacenter ${printable(datacenter ?? '')} does not answer.`,
+      '`leasehold datacenters ls` shows which can be reached.',
     );
   }
   throw refusal(

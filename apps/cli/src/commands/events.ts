@@ -36,8 +36,6 @@ import { holderIn } from '../output/grant-text.ts';
 import { printable, printableOr, type Column } from '../output/text.ts';
 import { scopeText } from '../scope.ts';
 
-/** The pause after a temporary failure of the controller, such as an unreachable database. */
-
 type TailOptions = Omit<EventWatchInput, 'afterId' | 'kinds'> & {
   readonly after?: string;
   readonly kind?: EventKind[];

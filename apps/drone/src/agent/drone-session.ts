@@ -291,7 +291,8 @@ export class DroneSession {
       );
       onDraining(isDraining);
     } catch (error) {
-      log.error({ err: error }, 'a heartbeat got no answer');
+      if (error instanceof SessionSuperseded) this.superseded(beat);
+      else log.error({ err: error }, 'a heartbeat got no answer');
     }
   }
 }

@@ -256,9 +256,8 @@ const backendFilterFields = {
   /** Only backends that have not terminated. */
   live: z.boolean().optional(),
   program: idSchema.optional(),
+  /** With a `name` that of the key; else its children are included. */
   namespace: namespaceSchema.optional(),
-  /** Whether those of children of `namespace` are listed too. */
-  includeChildren: z.boolean().optional(),
   name: nameSchema.optional(),
   datacenter: anyDatacenterSchema,
 };

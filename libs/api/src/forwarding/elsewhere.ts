@@ -99,10 +99,11 @@ export async function sendOn(ctx: CalledContext, datacenter: string, sent: Sent)
   }
 }
 
-/** What grants something: its events are written there. */
+/** What begins grants: the events of these, which are by far the most, are written there. */
 const GRANTING = new Set([
   'leases.acquire',
   'leases.acquireAll',
+  'leases.acquireMany',
   'environments.acquire',
   'environments.tryAcquire',
 ]);
@@ -110,27 +111,28 @@ const GRANTING = new Set([
 const GRANT_BYTES = 500;
 
 /**
- * Counts what a caller sends to another datacenter: there all callers of this one have a limit in common, which none may
- * use up alone. @returns what is to be called with the answer, or without one.
+ * Counts the renewals, releases and grants that a caller asks another datacenter for: there all callers of this one have a
+ * limit in common, which none may use up alone. Waits are counted where they begin.
+ * @returns what is to be called with the answer, or without one.
  * @throws {LeaseError} `request.rate_limited`.
  */
-function countSent(
-  { use, procedure }: CalledContext,
-  { input, waitMs = 0 }: Sent,
-): (answer: unknown) => void {
+function countSent({ use, procedure }: CalledContext, { input }: Sent): (answer: unknown) => void {
   const { renewals, items } = input as { readonly renewals?: unknown; readonly items?: unknown };
   const urgent = procedure === 'leases.releaseMany' ? items : renewals;
   if (Array.isArray(urgent)) use?.countItems(urgent.length, 'urgent');
-  // Environments count it themselves: their requests may wait here, too.
-  const isWaiting = waitMs > 0 && procedure.startsWith('leases.');
-  const stopWaiting = isWaiting ? use?.startWaiting() : undefined;
-  const takeBack = GRANTING.has(procedure)
-    ? use?.startWriting(GRANT_BYTES + Buffer.byteLength(JSON.stringify(input)))
-    : undefined;
+  if (!GRANTING.has(procedure)) return () => undefined;
+  const count = Array.isArray(items) ? items.length : 1;
+  const bytes = count * GRANT_BYTES + Buffer.byteLength(JSON.stringify(input));
+  const takeBack = use?.startWriting(bytes);
   return (answer) => {
-    stopWaiting?.();
-    if ((answer as { outcome?: unknown } | undefined)?.outcome !== 'granted') takeBack?.();
+    if (!isGranted(answer)) takeBack?.();
   };
+}
+
+/** Whether anything was: of several, the others cost what was counted for them, too. */
+function isGranted(answer: unknown): boolean {
+  const { outcome, results } = (answer ?? {}) as { outcome?: unknown; results?: unknown };
+  return outcome === 'granted' || (Array.isArray(results) && results.some(isGranted));
 }
 
 /** @throws {LeaseError} `reservation.unknown_datacenter`: also for a call that was already forwarded. */

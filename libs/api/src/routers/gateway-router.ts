@@ -5,7 +5,7 @@ import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { z } from 'zod';
 import { assertMayHold, assertMayStart } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { asOf, type ApiServices, type CallerUse, type UnreachableDatacenter } from '../context.ts';
+import { asOf, type ApiServices, type UnreachableDatacenter } from '../context.ts';
 import {
   gatewayHandOverInputSchema,
   gatewayRevokeInputSchema,
@@ -22,7 +22,7 @@ import {
   clientProcedure,
   gatewayProcedure,
   router,
-  unlimitedViewerProcedure,
+  viewerProcedure,
 } from '../trpc.ts';
 import { bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
@@ -97,11 +97,11 @@ export const gatewayRouter = router({
     return ctx.services.gateway.sync(input);
   }),
 
-  /** What gateways carry is of all namespaces together. */
-  list: unlimitedViewerProcedure.query(({ ctx }) =>
+  /** Without the gateways for a caller that is limited to namespaces: what they carry is of all together. */
+  list: viewerProcedure.query(({ ctx }) =>
     asOf(ctx.services, async () => ({
       url: ctx.services.gateway.addresses.url,
-      items: await ctx.services.gateway.list(),
+      items: ctx.access.namespaces === null ? await ctx.services.gateway.list() : [],
     })),
   ),
 });
@@ -178,7 +178,8 @@ async function signed(
     ? (await services.reservations.connect(asked, caller, signal)).leaseId
     : undefined;
   if (wanted !== undefined && wanted !== leaseId) throw new LeaseError('gateway.grant_over');
-  return signedFor({ services, use }, { key, access, spawn, leaseId });
+  if (spawn !== undefined) use?.startWriting(bytesOfStart(spawn));
+  return signedFor(services, { key, access, spawn, leaseId });
 }
 
 export interface SignedUrl {
@@ -189,21 +190,16 @@ export interface SignedUrl {
   readonly urlExpiresAt: string;
 }
 
-/**
- * Signs a token, where a gateway is configured: see {@link assertGateway}. What it may start is kept until it is over.
- * @throws {LeaseError} `request.rate_limited`.
- */
+/** What is kept of a token until it is over: what it may start. */
+export function bytesOfStart(spawn: NonNullable<SignInput['spawn']>): number {
+  return bytesOfEvent(JSON.stringify(spawn));
+}
+
+/** Signs a token, where a gateway is configured: see {@link assertGateway}. */
 export async function signedFor(
-  {
-    services: { gateway },
-    use,
-  }: {
-    readonly services: Pick<ApiServices, 'gateway'>;
-    readonly use: Pick<CallerUse, 'startWriting'> | undefined;
-  },
+  { gateway }: Pick<ApiServices, 'gateway'>,
   input: SignInput,
 ): Promise<SignedUrl> {
-  if (input.spawn !== undefined) use?.startWriting(bytesOfEvent(JSON.stringify(input.spawn)));
   const { token, expiresAt } = await gateway.sign(input);
   const url = keyUrl(gateway.addresses, input.key, token) ?? '';
   return { token, url, urlExpiresAt: expiresAt };

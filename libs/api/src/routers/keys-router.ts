@@ -24,7 +24,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { assertGateway, signedFor } from './gateway-router.ts';
+import { assertGateway, bytesOfStart, signedFor } from './gateway-router.ts';
 import { renewableActs, renewing } from './lease-calls.ts';
 import { audited, bytesOf, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
@@ -166,15 +166,15 @@ async function opened(
   if (access === undefined) {
     return { ...result, url: keyUrl(services.gateway.addresses, key), urlExpiresAt: null };
   }
-  const { url, urlExpiresAt } = await signedFor(
-    { services, use },
-    {
-      key,
-      access,
-      leaseId: access.grantOnly ? leaseId : undefined,
-      spawn: access.mayStart ? spawn : undefined,
-    },
-  );
+  const start = access.mayStart ? spawn : undefined;
+  // Not refused any more: what was asked for has begun.
+  if (start !== undefined) use?.noteWritten(bytesOfStart(start));
+  const { url, urlExpiresAt } = await signedFor(services, {
+    key,
+    access,
+    leaseId: access.grantOnly ? leaseId : undefined,
+    spawn: start,
+  });
   return { ...result, url, urlExpiresAt };
 }
 

@@ -79,15 +79,12 @@ export function heldCalls(face: 'leases' | 'environments') {
 
     /** For a caller whose answer was lost: undoes its request, whatever the outcome was. */
     cancel: clientProcedure.input(bounded(cancelInputSchema)).mutation(
-      placed(async ({ services, caller, use }, sent) => ({
-        // A key that is not known yet is kept, so that a late request with it is granted nothing.
-        outcome: await writing(
-          use,
-          bytesOfEvent(),
-          () => services[face].cancel(sent, caller),
-          (outcome) => outcome === 'not_found',
-        ),
-      })),
+      placed(async ({ services, caller, use }, sent) => {
+        const outcome = await services[face].cancel(sent, caller);
+        // A key that was not known is kept, so that a late request with it is granted nothing.
+        if (outcome === 'not_found') use?.noteWritten(bytesOfEvent());
+        return { outcome };
+      }),
     ),
 
     revoke: operatorProcedure.input(bounded(leaseRevokeInputSchema)).mutation(

@@ -31,9 +31,8 @@ export interface BackendListInput {
   /** Only backends that have not terminated. */
   readonly live?: boolean | undefined;
   readonly program?: string | undefined;
+  /** With a `name` that of the key; else its children are included. */
   readonly namespace?: string | undefined;
-  /** Whether those of its children count too. */
-  readonly includeChildren?: boolean | undefined;
   readonly name?: string | undefined;
   /** By default by when they were started, newest first. By what they use: only those of which that is known. */
   readonly sort?: BackendSort | undefined;
@@ -164,15 +163,15 @@ function filtersOf(input: FilterOf<BackendListInput>, limits: NamespaceLimits): 
     ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
     ...(input.live === true ? [fragment`b.status <> 'terminated'`] : []),
     ...(input.program === undefined ? [] : [fragment`b.program = ${input.program}`]),
-    ...(input.namespace === undefined ? [] : [ofNamespace(input.namespace, input.includeChildren)]),
+    ...ofNamespace(input),
     ...(input.name === undefined ? [] : [fragment`b.name = ${input.name} collate "C"`]),
   ];
 }
 
-function ofNamespace(namespace: string, includesChildren = false): Fragment {
-  return includesChildren
-    ? withinNamespace(namespace, fragment`b.namespace`)
-    : fragment`b.namespace = ${namespace} collate "C"`;
+function ofNamespace({ namespace, name }: FilterOf<BackendListInput>): Fragment[] {
+  if (namespace === undefined) return [];
+  if (name !== undefined) return [fragment`b.namespace = ${namespace} collate "C"`];
+  return [withinNamespace(namespace, fragment`b.namespace`)];
 }
 
 /** A use that was not reported again for so long is over: its gateway writes every five seconds at least. */
