@@ -161,8 +161,8 @@ export class BackendRun {
     context.ports.adopt(of.notes.port);
     run.observe(of.snapshot);
     if (of.snapshot.state !== 'running') return run;
-    if (of.notes.isReady)
-      run.#report('ready', { address: addressOf(run.#context.host, of.notes.port) });
+    const address = addressOf(context.host, of.notes.port);
+    if (of.notes.isReady) run.#report('ready', { address });
     void run.#probe(of.notes);
     return run;
   }

@@ -47,7 +47,10 @@ class Images {
       if (pulled !== undefined) return pulled;
       throw new StartFailed(`the image ${wish.image} was pulled, and is not there`);
     } catch (error) {
-      if (error instanceof EngineSilent) throw new StartFailed(error.message, { cause: error });
+      // Whatever the engine answers: it is this backend that does not start, and no other one ends.
+      if (error instanceof EngineSilent || error instanceof EngineRefused) {
+        throw new StartFailed(error.message, { cause: error });
+      }
       throw error;
     }
   }

@@ -168,7 +168,10 @@ const readinessSchema = z
     fieldsAlone({ type: z.literal('tcp'), ...probeFields }),
     fieldsAlone({
       type: z.literal('http'),
-      path: z.string().regex(/^\//u, 'must begin with "/"').default('/'),
+      path: z
+        .string()
+        .regex(/^\/[\x21-\x7e]*$/u, 'must begin with "/", and have no space: write %20')
+        .default('/'),
       ...probeFields,
     }),
   ])

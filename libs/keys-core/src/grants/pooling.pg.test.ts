@@ -15,6 +15,7 @@ import {
   renewalOf,
 } from '../testing/kernel-fixture.ts';
 import { createLeaseStore, type LeaseStore } from './lease-store.ts';
+import { grantWithin } from './pooling.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
 
 const permit = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'permit', ...change });
@@ -449,4 +450,21 @@ describe('shared and exclusive', () => {
     expect(refusal).toBeUndefined();
     expect(await kernel.store.general.$queryRaw`select name from lease`).toEqual([]);
   });
+});
+
+test('a slot that is granted in a transaction of its caller says nothing of the log before that is committed', async () => {
+  const kernel = await openKernel();
+  const { store } = kernel;
+  await declarePermits(kernel, { perKey: 3 });
+  await kernel.leases.grant(permit());
+  // All that was written up to here is known to be on disk.
+  await store.general.$executeRaw`select pg_switch_wal()`;
+
+  const { within, beside } = await store.guests.$transaction(async (tx) => ({
+    within: await grantWithin(store, tx, permit()),
+    // Judged by what this process has seen: a log that is shorter would be that of a restored database.
+    beside: await kernel.leases.grant(aRequest({ name: 'another' })),
+  }));
+
+  expect([within?.outcome, beside.outcome]).toEqual(['granted', 'granted']);
 });

@@ -222,7 +222,8 @@ async function grantOnce(
     if (databaseFailureOf(error) !== 'lost') throw error;
     throw new LeaseError('request.outcome_unknown', undefined, { cause: error });
   });
-  store.witness.saw(seen);
+  // In a transaction of the caller's nothing is written for certain before that is committed.
+  if (sql === store.transitions) store.witness.saw(seen);
   watchClock(store, grants.values(), sentAtMs);
   for (const request of requests) {
     const own = grants.get(request.leaseId);

@@ -208,8 +208,10 @@ describe('who held it at a moment', () => {
     await declarePermits(kernel, { perKey: 2 });
     const first = await granted(kernel, { mode: 'permit', holder: 'first' });
     await kernel.store.general.$executeRaw`
-      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, detail)
-      select 'lease', 'test', 'thing', md5(i::text)::uuid, i, k.kind, 'a', '{"holder":"short","mode":"permit"}'
+      -- All before the moment that is asked for, by whichever clock.
+      insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor, at, detail)
+      select 'lease', 'test', 'thing', md5(i::text)::uuid, i, k.kind, 'a',
+        (select max(e.at) from lease_event e), '{"holder":"short","mode":"permit"}'
       from generate_series(1, 1000) i
       cross join (values ('granted'), ('released')) k (kind)
       order by i, k.kind`;

@@ -20,6 +20,7 @@ export const EXPIRED_CALLBACKS = fragment`
       select x.lease_id, x.face, x.namespace, x.name, x.fencing_token
       from expired x
       where x.face = 'lease' and x.is_confirmed
+      on conflict (lease_id) do nothing
     )`;
 
 /**
@@ -115,6 +116,8 @@ function grantEvents(more: Fragment): Fragment {
       select g.previous_lease_id, g.face, g.namespace, g.name, g.previous_fencing_token
       from granted g
       where g.previous_end = 'lapsed' and g.face = 'lease'
+      -- A service that has given the id of one grant to another one, too, must not stop the grants of others.
+      on conflict (lease_id) do nothing
     )`;
 }
 

@@ -152,7 +152,8 @@ export async function joinLines(
         lease_request_id(${request.principal}, ${request.idempotencyKey}), ${request.ticketId}::uuid,
         ${request.face}, ${request.fingerprint ?? null}, ${places.length}::smallint
       )
-      on conflict (id) do update set lease_id = excluded.lease_id
+      -- The record lasts as long as the wait: it is kept for a day since its last repetition.
+      on conflict (id) do update set lease_id = excluded.lease_id, created_at = clock_timestamp()
         where q.lease_id = excluded.lease_id and q.answer is null
           and coalesce(q.fingerprint = excluded.fingerprint, true)
       returning q.lease_id

@@ -117,6 +117,7 @@ export async function release(
       select e.lease_id, e.face, e.namespace, e.name, e.fencing_token
       from ended e
       where e.end_reason = 'expired' and e.face = 'lease' and e.is_confirmed
+      on conflict (lease_id) do nothing
     )
     select ${releasedColumns(face, fragment`j`)}
     from judged j`;

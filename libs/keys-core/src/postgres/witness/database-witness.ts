@@ -318,7 +318,9 @@ class OwnWitness {
       return;
     }
     clockWatch.settle(answer.settledUntil);
-    if (answer.othersSince !== null) clockWatch.adopt(answer.othersSince);
+    // Of the watch that was asked with: one that a jump has started over does not know what was before.
+    const isSameWatch = clockWatch.belief(nowMs).watchedSince === belief.watchedSince;
+    if (answer.othersSince !== null && isSameWatch) clockWatch.adopt(answer.othersSince);
     const { run, position } = laterPlace(row.mark, answer);
     row.mark = { witnessId: mark.witnessId, beat: nextBeat, at: answer.asOf, run, position };
     row.lookedAtMs = nowMs;
