@@ -44,7 +44,10 @@ const prepared = await runPhases([
 ]);
 if (prepared.some(({ failed }) => failed > 0)) end(prepared);
 if (wanted.length > 0) end(await runWanted());
-end([...prepared, ...(await runPhases([...gate(), ...(isAll ? beyondTheGate() : [])]))]);
+end([
+  ...prepared,
+  ...(await runPhases(isAll ? [executable(), ...gate(), ...beyondTheGate()] : gate())),
+]);
 
 /** The longest come first, so that at the end neither core waits for the other. */
 function gate() {
@@ -52,7 +55,12 @@ function gate() {
     { name: 'generate', run: () => step('generate', generate) },
     { name: 'build', needs: ['generate'], run: () => step('build', build) },
     { name: 'unit', needs: ['generate'], run: () => vitest('unit') },
-    { name: 'process', needs: ['build'], run: () => vitest('process') },
+    // Some of all of them are about the executable.
+    {
+      name: 'process',
+      needs: ['build', ...(isAll ? ['executable'] : [])],
+      run: () => vitest('process'),
+    },
     { name: 'pg', needs: ['generate'], run: () => vitest('pg') },
     {
       name: 'browser',
@@ -68,22 +76,26 @@ function gate() {
   ];
 }
 
+/** The drone as one executable file. */
+function executable() {
+  const binary = `${root}tools/build/drone-binary.mjs`;
+  return {
+    name: 'executable',
+    needs: ['build'],
+    run: () => step('executable', () => run(process.execPath, [binary], { ifFailed: true })),
+  };
+}
+
 /**
  * The same tests on what else is supported: the oldest PostgreSQL, and a drone as one executable file. Then those that
  * fill the machine, with nothing beside them.
  */
 function beyondTheGate() {
-  const binary = `${root}tools/build/drone-binary.mjs`;
   return [
     {
       name: 'pg, oldest',
       needs: ['pg'],
       run: () => vitest('pg', { LEASEHOLD_TEST_POSTGRES: 'oldest' }),
-    },
-    {
-      name: 'executable',
-      needs: ['build'],
-      run: () => step('executable', () => run(process.execPath, [binary], { ifFailed: true })),
     },
     {
       name: 'process, executable',
