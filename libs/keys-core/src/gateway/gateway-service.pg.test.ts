@@ -181,7 +181,7 @@ describe('tokens', () => {
       JSON.parse(Buffer.from(token.split('.')[0] ?? '', 'base64url').toString());
     expect(headerOf(after)).toEqual({ alg: 'EdDSA', kid });
     await on.store.general.$executeRaw`
-      update gateway_key set until = clock_timestamp() where retired_at is not null`;
+      update gateway_key set until = clock_timestamp() - interval '1 second' where retired_at is not null`;
     expect((await judge(on, before.token)).outcome).toBe('unknown_key');
   });
 
