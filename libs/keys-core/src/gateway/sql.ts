@@ -120,8 +120,8 @@ export async function addRevocation(
   tx: Sql<'general'>,
   { id, namespace, name, user, leaseId, by, reason, leavesRoom }: NewRevocation,
 ): Promise<number | undefined> {
-  const all = leavesRoom ? REVOCATIONS_OF_CALLERS_MAX : LIMITS.gatewayRevocationsMax;
-  const own = leavesRoom ? REVOCATIONS_OF_CALLER_MAX : LIMITS.gatewayRevocationsMax;
+  const allMax = leavesRoom ? REVOCATIONS_OF_CALLERS_MAX : LIMITS.gatewayRevocationsMax;
+  const ownMax = leavesRoom ? REVOCATIONS_OF_CALLER_MAX : LIMITS.gatewayRevocationsMax;
   await tx.$queryRaw`lock table gateway_revocation in share row exclusive mode`;
   const rows = await tx.$queryRaw<{ at: number }[]>`
     with now as materialized (select ${LATER_THAN_REVOCATIONS} as at)
@@ -140,7 +140,7 @@ export async function addRevocation(
       from gateway_revocation o
       where clock_timestamp() < o.until
     ) o
-    where o.is_there or (o.all_of_them < ${all} and o.own < ${own})
+    where o.is_there or (o.all_of_them < ${allMax} and o.own < ${ownMax})
     on conflict (namespace, coalesce(name, ''), coalesce(user_name, ''), coalesce(lease_id::text, ''))
     do update set id = excluded.id, place = excluded.place, at = excluded.at, until = excluded.until,
       revoked_by = excluded.revoked_by, reason = excluded.reason

@@ -152,7 +152,7 @@ describe(`random workers on few resources through two controllers, seed ${String
         from lease_event x
         where x.lease_id = g.lease_id and x.kind in ('released', 'failed', 'expired', 'revoked')
       ) e on true`;
-    expect(grants.length).toBeGreaterThan(RESOURCE_NAMES.length * 5);
+    expect(grants.length).toBeGreaterThan(RESOURCE_NAMES.length * 10);
     expect(grants.filter((grant) => grant.endKind === 'expired').length).toBeGreaterThan(0);
     expect(
       grants.filter((grant) => !grant.isTokenGrowing),
