@@ -118,9 +118,10 @@ function createParts(serving: Serving) {
   const refusals = new Refusals(store.clock);
   const stats = createStatsService({ store, datacenter, heartbeatMs, events });
   const webhook = webhookOf(serving, stats);
-  const made = { ...faces, keys, fleet, events, bulk, stats, webhook, refusals };
+  const isPressed = (): boolean => leases.isPressed();
+  const made = { ...faces, keys, fleet, events, bulk, stats, webhook, refusals, isPressed };
   return {
-    isPressed: () => leases.isPressed(),
+    isPressed,
     services: servicesOf(serving, made),
     refusals,
     webhook,
@@ -141,7 +142,10 @@ function createParts(serving: Serving) {
 }
 
 /** What {@link createParts} has made that procedures call. */
-interface Made extends Pick<ApiServices, 'leases' | 'environments' | 'fleet' | 'stats'> {
+interface Made extends Pick<
+  ApiServices,
+  'leases' | 'environments' | 'fleet' | 'stats' | 'isPressed'
+> {
   readonly keys: KeyService;
   readonly events: EventStream;
   readonly bulk: ReturnType<typeof createBulk>;
@@ -151,7 +155,7 @@ interface Made extends Pick<ApiServices, 'leases' | 'environments' | 'fleet' | '
 
 function servicesOf(
   serving: Serving,
-  { keys, fleet, leases, environments, events, bulk, stats, webhook, refusals }: Made,
+  { keys, fleet, leases, environments, events, bulk, stats, webhook, refusals, isPressed }: Made,
 ): ApiServices {
   const { store, datacenters, config, fairUse, log } = serving;
   const { heartbeatMs, datacenter } = config;
@@ -183,12 +187,33 @@ function servicesOf(
     witness: witnessService(store),
     holdOff: createHoldOffService(store),
     datacenter,
-    isReadingAudited: config.isReadingAudited,
+    isNewReading: config.isReadingAudited ? createReadings(store.clock) : () => false,
+    isPressed,
     settings: config.settings,
     datacenters: datacenters.service,
     giveUp: datacenters.giveUp,
     now: () => readNow(store.reads),
     reportFailure: failureReporter(log),
+  };
+}
+
+/** Who reads the output of a backend and pauses for longer begins another reading. */
+const READING_REST_MS = 600_000;
+const READINGS_MAX = 10_000;
+
+/** Remembers who reads what, for the audit: the position that a reader names says nothing. */
+function createReadings(clock: Store['clock']): ApiServices['isNewReading'] {
+  const lastAtMs = new Map<string, number>();
+  return (principal, backendId) => {
+    const reading = `${principal} ${backendId}`;
+    const nowMs = clock.nowMs();
+    const isNew = nowMs - (lastAtMs.get(reading) ?? -Infinity) > READING_REST_MS;
+    // The newest come last, and the oldest is forgotten first.
+    lastAtMs.delete(reading);
+    lastAtMs.set(reading, nowMs);
+    const [oldest] = lastAtMs.keys();
+    if (lastAtMs.size > READINGS_MAX && oldest !== undefined) lastAtMs.delete(oldest);
+    return isNew;
   };
 }
 

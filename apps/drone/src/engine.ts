@@ -4,6 +4,7 @@
  */
 import type Docker from 'dockerode';
 import type { Container, ContainerCreateOptions } from 'dockerode';
+import type { Readable, Writable } from 'node:stream';
 
 /** How long the engine may take for what it does in milliseconds when it is well. */
 const ANSWER_MS_MAX = 10_000;
@@ -41,8 +42,8 @@ export type RegistryLogin =
   { readonly username: string; readonly password: string } | { readonly identitytoken: string };
 
 interface OutputSinks {
-  readonly stdout: NodeJS.WritableStream;
-  readonly stderr: NodeJS.WritableStream;
+  readonly stdout: Writable;
+  readonly stderr: Writable;
 }
 
 /** See the top of this file. Every call may throw {@link EngineRefused} or {@link EngineSilent}. */
@@ -75,16 +76,8 @@ export class Engine {
     const docker = await this.#open();
     await this.#outcome(async () => {
       const options = { abortSignal: signal, ...(login && { authconfig: login }) };
-      const progress = await docker.pull(name, options);
-      // The engine answers with 200 first, and reports a failure as the last line of its progress.
-      await new Promise<void>((resolve, reject) => {
-        docker.modem.followProgress(progress, (error, lines: readonly PullLine[]) => {
-          const failure = error?.message ?? lines.find((line) => line.error !== undefined)?.error;
-          if (failure === undefined) resolve();
-          else if (signal.aborted) reject(new EngineSilent('the pull was given up'));
-          else reject(new EngineRefused(shorten(failure), 500));
-        });
-      });
+      const failure = await pullFailure(await docker.pull(name, options));
+      if (failure !== undefined) throw new EngineRefused(shorten(failure), 500);
     }, signal);
   }
 
@@ -108,17 +101,24 @@ export class Engine {
     );
   }
 
-  /** Sends the output of a container into sinks, from now until the engine ends it. */
+  /** Sends the output of a container into sinks, as fast as they take it, from now until the engine ends it. */
   async follow(
     containerId: string,
     sinks: OutputSinks,
     { onEnd, timeoutMs = ANSWER_MS_MAX }: { onEnd: () => void; timeoutMs?: number },
   ): Promise<void> {
     const docker = await this.#open();
+    const wanted = new AbortController();
+    const options = { stream: true, stdout: true, stderr: true, abortSignal: wanted.signal };
     const stream = await this.#ask(timeoutMs, () =>
-      docker.getContainer(containerId).attach({ stream: true, stdout: true, stderr: true }),
-    );
+      docker.getContainer(containerId).attach(options),
+    ).catch((error: unknown) => {
+      // An engine that answers later would wait for somebody who reads.
+      wanted.abort();
+      throw error;
+    });
     docker.modem.demuxStream(stream, sinks.stdout, sinks.stderr);
+    waitForSinks(stream, [sinks.stdout, sinks.stderr]);
     stream.on('error', onEnd);
     stream.on('close', onEnd);
   }
@@ -219,8 +219,49 @@ export class Engine {
   }
 }
 
-interface PullLine {
-  readonly error?: string;
+/** A longer line is none of an engine. */
+const PULL_LINE_LENGTH_MAX = 1_048_576;
+
+/** The engine answers with 200 first, and reports a failure in a line of its progress; undefined without one. */
+async function pullFailure(progress: NodeJS.ReadableStream): Promise<string | undefined> {
+  progress.setEncoding('utf8');
+  let rest = '';
+  for await (const chunk of progress) {
+    const lines = `${rest}${String(chunk)}`.split('\n');
+    rest = lines.pop() ?? '';
+    const failure = lines.map(failureIn).find((found) => found !== undefined);
+    if (failure !== undefined) return failure;
+    if (rest.length > PULL_LINE_LENGTH_MAX) return 'its answer to a pull cannot be read';
+  }
+  return failureIn(rest);
+}
+
+function failureIn(line: string): string | undefined {
+  if (line.trim() === '') return undefined;
+  try {
+    const { error } = JSON.parse(line) as { readonly error?: unknown };
+    if (error === undefined) return undefined;
+    return typeof error === 'string' ? error : JSON.stringify(error);
+  } catch {
+    // A proxy before the engine may answer with a page.
+    return `its answer to a pull cannot be read: ${line.trim()}`;
+  }
+}
+
+/** The client writes without asking whether there is room: a container that floods its log would fill the memory. */
+function waitForSinks(stream: NodeJS.ReadableStream, sinks: readonly Writable[]): void {
+  const goOn = (): void => {
+    if (!sinks.some((sink) => sink.writableNeedDrain)) stream.resume();
+  };
+  for (const sink of sinks) sink.on('drain', goOn);
+  const end = (): void => void (stream as Readable).destroy();
+  for (const sink of sinks) sink.once('close', end);
+  stream.on('data', () => {
+    if (sinks.some((sink) => sink.writableNeedDrain)) stream.pause();
+  });
+  stream.on('close', () => {
+    for (const sink of sinks) sink.off('drain', goOn).off('close', end);
+  });
 }
 
 async function unlessMissing<T>(answer: Promise<T>): Promise<T | undefined> {

@@ -161,8 +161,13 @@ export interface ApiServices {
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
   readonly giveUp: GiveUpService;
-  /** Whether the audit keeps who reads the output of a backend. */
-  readonly isReadingAudited: boolean;
+  /**
+   * Whether the audit is to have that a principal reads the output of a backend: never, unless that is configured; once
+   * for each reading, whatever position it begins at.
+   */
+  isNewReading(principal: string, backendId: string): boolean;
+  /** Whether more grants are asked for than the database can make: more are refused. */
+  isPressed(): boolean;
   readonly datacenter: string;
   /** The other datacenters, and calls that are carried out there. */
   readonly datacenters: DatacenterService;

@@ -433,3 +433,27 @@ describe('namespaces', () => {
     );
   });
 });
+
+test.each([
+  ['leases.acquire', true],
+  ['environments.tryAcquire', true],
+  ['leases.renew', false],
+  ['leases.list', false],
+])(
+  'while the database is behind, %s for another datacenter is refused as overloaded: %s',
+  async (procedure, isRefused) => {
+    const caller = { principal: 'p', actor: 'a', role: 'operator', namespaces: null, source: null };
+    const peer = accessOf('peer', { peer: 'dc2' });
+
+    const code = await codeOf(
+      'peer.carryOut',
+      peer,
+      { procedure, caller, input: {} },
+      {
+        isPressed: () => true,
+      },
+    );
+
+    expect(code === 'controller.overloaded').toBe(isRefused);
+  },
+);

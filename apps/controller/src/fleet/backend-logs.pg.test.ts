@@ -116,20 +116,24 @@ describe('the output of a backend', () => {
     const on = await startTestController({ isReadingAudited: true });
     const drone = await startTestDrone(on);
     const backendId = await backendAt(on, 'team-a');
-    answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
+    answering(drone, () => ({ lines: [lineOf('one')] }));
     const { secret } = await on.token('viewer', { namespaces: ['team-b'] });
     const stranger = createControllerClient({ url: on.url, token: secret, transport: 'http' });
 
     await expect(stranger.api.backends.logs.query({ backendId })).rejects.toThrow(
       'There is no such backend.',
     );
-    await (await on.client('viewer')).backends.logs.query({ backendId });
+    const viewer = await on.client('viewer');
+    // Also who reads from the first position on, which is all of it.
+    await viewer.backends.logs.query({ backendId, from: 0 });
+    await viewer.backends.logs.query({ backendId, from: 1 });
 
     await stranger.close();
     const audit = await (await on.client('admin')).audit.list.query({ action: 'backends.logs' });
     expect(audit.items).toMatchObject([
       { action: 'backends.logs', resource: `backend:${backendId}`, role: 'viewer' },
     ]);
+    expect(audit.items).toHaveLength(1);
   });
 
   test.each([

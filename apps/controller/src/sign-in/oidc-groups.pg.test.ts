@@ -114,6 +114,24 @@ test('a person who is limited to namespaces reaches no other one', async () => {
   expect(await browser.query('leases.list')).toMatchObject({ items: [{}] });
 });
 
+test('a role that is given by hand again leaves its limits, and another one lifts them, which the audit has', async () => {
+  const stage = await aStage(RULES);
+  stage.join('eu');
+  const { browser } = await enter(stage);
+  const { person } = (await browser.query('session.get')) as { person: { personId: string } };
+  const { personId } = person;
+
+  const again = await stage.admin.mutate('people.setRole', { personId, role: 'operator' });
+  const seen = await browser.query('session.get');
+  await stage.admin.mutate('people.setRole', { personId, role: 'viewer' });
+
+  expect(again).toEqual({ changed: false });
+  expect(seen).toMatchObject({ role: 'operator', namespaces: ['games.eu'] });
+  expect(await stage.admin.query('audit.list', { action: 'people.setRole' })).toMatchObject({
+    items: [{ detail: { role: 'viewer', namespaces: null, formerNamespaces: ['games.eu'] } }],
+  });
+});
+
 test('a role that is given by hand has no limits until the next sign-in', async () => {
   const stage = await aStage(RULES);
   stage.join('eu');

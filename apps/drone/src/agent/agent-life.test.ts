@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AgentStage, room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
-import { SessionRefused } from './controller-link.ts';
+import { SessionRefused, SessionSuperseded } from './controller-link.ts';
 import { WardenLost, type WardenListener } from './warden-link.ts';
 
 let stage: AgentStage;
@@ -54,6 +54,19 @@ describe('a warden that runs already', () => {
 
     await until('it may be ended', () => answer === true);
   });
+});
+
+test('a session that another agent takes is opened again; if it is taken three times within a minute, the agent ends', async () => {
+  const agent = await stage.start();
+
+  for (const next of [2, 3]) {
+    controller.end(new SessionSuperseded('a newer session of this drone exists'));
+    await until('it is opened again', () => controller.session === next);
+  }
+  controller.end(new SessionSuperseded('a newer session of this drone exists'));
+
+  expect(await agent.ended).toBe('replaced');
+  expect(controller.session).toBe(3);
 });
 
 test('a drone does not start on a machine that isolates less than its configuration requires', async () => {

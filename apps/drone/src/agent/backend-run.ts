@@ -163,7 +163,7 @@ export class BackendRun {
     if (of.snapshot.state !== 'running') return run;
     const address = addressOf(context.host, of.notes.port);
     if (of.notes.isReady) run.#report('ready', { address });
-    void run.#probe(of.notes);
+    run.#watchPort(of.notes);
     return run;
   }
 
@@ -209,10 +209,8 @@ export class BackendRun {
     if (this.#isUnlaunched || this.#stage === 'over') return undefined;
     const { hardTerminateAtMs } = this.#keeper.deadlines;
     const { ladder } = this.identity;
-    return {
-      askAtMs: askAtMs(hardTerminateAtMs, ladder),
-      killAtMs: killAtMs(hardTerminateAtMs, ladder),
-    };
+    const at = [hardTerminateAtMs, ladder] as const;
+    return { askAtMs: askAtMs(...at), killAtMs: killAtMs(...at) };
   }
 
   /** Its deadlines, as a request to the warden. */
@@ -250,10 +248,8 @@ export class BackendRun {
 
   refused(requestId: number, reason: RefusalReason): void {
     if (this.#stage !== 'over') {
-      this.#context.log.warn(
-        { backendId: this.identity.backendId, reason },
-        'the renewal of a key was refused',
-      );
+      const { backendId } = this.identity;
+      this.#context.log.warn({ backendId, reason }, 'the renewal of a key was refused');
     }
     this.#carryOut(this.#keeper.refused(requestId, reason, this.#context.nowMs()));
   }
@@ -395,7 +391,7 @@ export class BackendRun {
     // Catches up on what was requested, answered or seen during the launch.
     if (this.#stopRequest !== undefined) this.#sendStop(this.#stopRequest);
     this.observe(this.#seenWhileLaunching ?? snapshot);
-    void this.#probe(notes);
+    this.#watchPort(notes);
     await this.#context.warden().extend([this.extension()]);
   }
 
@@ -444,16 +440,26 @@ export class BackendRun {
     return this.#context.warden().start(startRequestOf(this.identity, request));
   }
 
-  /**
-   * Probes until it answers or is stopped, and then watches who listens on its port. The tick stops it
-   * when its time to start is up.
-   */
+  /** What goes wrong there ends this backend, and no other. */
+  #watchPort(notes: BackendNotes): void {
+    this.#probe(notes).catch((error: unknown) => {
+      // Without its warden it is abandoned.
+      if (!(error instanceof WardenLost)) this.#giveUpOn(`it cannot be probed: ${String(error)}`);
+    });
+  }
+
+  #giveUpOn(problem: string): void {
+    this.#problem = problem;
+    this.#context.log.warn({ backendId: this.identity.backendId }, problem);
+    this.stop({ mode: 'soft', reason: 'internal', isKeyLost: false });
+  }
+
+  /** Probes until it answers or is stopped, then watches who listens. The tick ends a start that takes too long. */
   async #probe(notes: BackendNotes): Promise<void> {
     const { port } = notes;
-    const { program, backendId } = this.identity;
     const { host, listeners } = this.#context;
-    const isWanted = (): boolean => this.#isWanted();
-    const probed = probedOf(program, { host, port, pid: () => this.#pid, isWanted, listeners });
+    const at = { host, port, pid: () => this.#pid, isWanted: () => this.#isWanted(), listeners };
+    const probed = probedOf(this.identity.program, at);
     if (!notes.isReady && notes.claimFile !== undefined) {
       await untilClaimTaken(probed, notes.claimFile, (problem) => (this.#problem = problem));
     }
@@ -462,10 +468,7 @@ export class BackendRun {
       if (!notes.isReady) await this.#becomeReady(notes);
       end = await untilTaken(probed);
     }
-    if (end !== 'stranger') return;
-    this.#problem = `another process listens on its port ${String(port)}`;
-    this.#context.log.warn({ backendId, port }, this.#problem);
-    this.stop({ mode: 'soft', reason: 'internal', isKeyLost: false });
+    if (end === 'stranger') this.#giveUpOn(`another process listens on its port ${String(port)}`);
   }
 
   async #becomeReady(notes: BackendNotes): Promise<void> {
@@ -492,17 +495,17 @@ export class BackendRun {
     this.#giveBackPort();
     this.#plan?.warm?.discard();
     const { log, lastOutput } = this.#context;
-    if (before !== 'running') {
-      log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend was not started');
-    } else if (of.detail !== undefined) {
-      log.warn({ backendId: this.identity.backendId, reason, ...of }, 'a backend ended');
+    const { backendId } = this.identity;
+    if (before !== 'running' || of.detail !== undefined) {
+      const what = before === 'running' ? 'a backend ended' : 'a backend was not started';
+      log.warn({ backendId, reason, ...of }, what);
     }
     const send = async (): Promise<void> => {
-      const output = UNASKED.has(reason) ? await lastOutput(this.identity.backendId) : undefined;
+      const output = UNASKED.has(reason) ? await lastOutput(backendId) : undefined;
       await this.reports.send({ status: 'terminated', reason, ...of, ...(output && { output }) });
     };
     void this.trace.within(send).then(() => {
-      if (!this.#isAbandoned) this.#context.onFinished(this.identity.backendId);
+      if (!this.#isAbandoned) this.#context.onFinished(backendId);
     });
     this.trace.ended(before === 'running' ? undefined : reason);
   }

@@ -149,8 +149,11 @@ export class TrpcControllerLink implements ControllerLink {
   }
 }
 
-function refusalOf(error: unknown): SessionRefused | undefined {
+function refusalOf(error: unknown): SessionRefused | SessionSuperseded | undefined {
   const known = leaseholdErrorOf(error);
+  if (known?.code === 'session.superseded') {
+    return new SessionSuperseded(known.message, { cause: error });
+  }
   if (known?.code !== 'request.invalid') return undefined;
   return new SessionRefused(known.message, { cause: error });
 }

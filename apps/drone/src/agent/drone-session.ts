@@ -4,8 +4,9 @@
  * A session has a number that grows with each connection; everything that the agent sends carries
  * the newest number that it knows, and actions of an older session are dropped. An answer
  * `superseded` may only mean that our own next session is on its way; so nothing is done about it
- * unless no newer one arrives. Then another agent has our id: the session is opened again once, and
- * if that is superseded as well, the newest agent has won and this one ends.
+ * unless no newer one arrives. Then another agent has our id: the session is opened again once, and if that
+ * is superseded as well, the newest agent has won and this one ends. So it does when its sessions are ended
+ * by newer ones three times within a minute: two may be by one of our own that was late.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
@@ -41,6 +42,8 @@ interface SessionRef {
 const OWN_SESSION_MS_MAX = 3_000;
 /** An agent that is superseded twice within this time is being replaced. */
 const REPLACED_WITHIN_MS = 60_000;
+/** More sessions that were ended by newer ones within that time are no accident. */
+const ENDED_COUNT_MAX = 2;
 /** The pause before a session that the controller ended is opened again. */
 const REOPEN_MS = 500;
 
@@ -89,6 +92,8 @@ export class DroneSession {
   #reopening: NodeJS.Timeout | undefined;
   #suspicion: NodeJS.Timeout | undefined;
   #supersededAtMs = Number.NEGATIVE_INFINITY;
+  /** When sessions were ended by newer ones, within the last minute. */
+  #endedAtMs: readonly number[] = [];
   /** Of the last heartbeat; undefined when it got no answer. */
   #roundTripMs: number | undefined;
   #answering = 0;
@@ -124,6 +129,10 @@ export class DroneSession {
       },
       ended: (error) => {
         if (!isFollowed()) return;
+        if (error instanceof SessionSuperseded && this.#isReplaced()) {
+          this.#options.onReplaced();
+          return;
+        }
         const isRefused = error instanceof SessionRefused && input === whole;
         this.#options.log.warn({ err: error }, 'the controller ended the session');
         this.#reopenSoon(isRefused ? withoutTimes(whole) : whole);
@@ -181,6 +190,15 @@ export class DroneSession {
       this.#suspicion = undefined;
       if (this.#current === ref) this.#yieldOrReopen();
     }, OWN_SESSION_MS_MAX);
+  }
+
+  /** Notes that the session was ended by a newer one. @returns whether another agent must have opened that. */
+  #isReplaced(): boolean {
+    const nowMs = this.#options.clock.nowMs();
+    this.#endedAtMs = [...this.#endedAtMs, nowMs].filter(
+      (atMs) => nowMs - atMs < REPLACED_WITHIN_MS,
+    );
+    return this.#endedAtMs.length > ENDED_COUNT_MAX;
   }
 
   #yieldOrReopen(): void {

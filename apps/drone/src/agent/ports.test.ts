@@ -71,6 +71,27 @@ test('a reservation of every block, which any process can make, keeps no drone f
   expect(await ports.take('auto')).toBe(FROM + 200);
 });
 
+test('a block that the agent before had is reserved by the next one once that has ended', async () => {
+  let nowMs = 0;
+  const name = '\0leasehold-ports-307';
+  const former = net.createServer().listen(name);
+  await once(former, 'listening');
+  const ports = new Ports(
+    { host: '127.0.0.1', from: FROM + 700, to: FROM + 799 },
+    silent,
+    () => nowMs,
+  );
+  await ports.take('auto');
+  former.close();
+  await once(former, 'close');
+
+  nowMs = 60_000;
+  await ports.take('auto');
+
+  const other = net.createServer().listen(name);
+  await expect(once(other, 'listening')).rejects.toMatchObject({ code: 'EADDRINUSE' });
+});
+
 describe('a port whose backend has ended', () => {
   const REST_MS = 60_000;
 

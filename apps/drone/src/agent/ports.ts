@@ -9,6 +9,8 @@ interface PortRange {
 
 /** As many ports are reserved at once: few enough that several drones can share a range. */
 const BLOCK_PORTS = 100;
+/** After this time a block that another process had is asked for again. */
+const ASK_AGAIN_MS = 60_000;
 
 /**
  * Gives each backend a port of its own, out of a range or the one that its program names.
@@ -24,14 +26,14 @@ const BLOCK_PORTS = 100;
 export class Ports {
   readonly #range: PortRange;
   readonly #taken = new Set<number>();
-  readonly #blocks = new Map<number, Promise<boolean>>();
+  readonly #blocks = new Map<number, { reserved: Promise<boolean>; askAgainAtMs: number }>();
   readonly #log: Pick<Log, 'info'>;
   readonly #nowMs: () => number;
   /** Until when each port rests, the one that was given back first at the beginning. */
   readonly #resting = new Map<number, number>();
   #next: number;
 
-  /** Logs once of each block that another drone of this machine uses. */
+  /** Logs of each block that another drone of this machine uses, whenever it has asked for it. */
   constructor(range: PortRange, log: Pick<Log, 'info'>, nowMs: () => number) {
     this.#range = range;
     this.#next = range.from;
@@ -88,19 +90,22 @@ export class Ports {
     return undefined;
   }
 
-  /** Whether the block of a port is this drone's. */
+  /** Whether the block of a port is this drone's. One that was another's may be free later: it was the agent's before this. */
   #isReserved(port: number): Promise<boolean> {
     const block = Math.floor(port / BLOCK_PORTS);
-    let reserved = this.#blocks.get(block);
-    if (reserved === undefined) {
-      reserved = reserve(block).then((isOurs) => {
-        const from = block * BLOCK_PORTS;
-        const ports = { from, to: from + BLOCK_PORTS - 1 };
-        if (!isOurs) this.#log.info(ports, 'another drone of this machine uses these ports');
-        return isOurs;
-      });
-      this.#blocks.set(block, reserved);
-    }
+    const nowMs = this.#nowMs();
+    const known = this.#blocks.get(block);
+    if (known !== undefined && nowMs < known.askAgainAtMs) return known.reserved;
+    const reserved = reserve(block).then((isOurs) => {
+      if (isOurs) return true;
+      asked.askAgainAtMs = nowMs + ASK_AGAIN_MS;
+      const from = block * BLOCK_PORTS;
+      const ports = { from, to: from + BLOCK_PORTS - 1 };
+      this.#log.info(ports, 'another drone of this machine uses these ports');
+      return false;
+    });
+    const asked = { reserved, askAgainAtMs: Number.POSITIVE_INFINITY };
+    this.#blocks.set(block, asked);
     return reserved;
   }
 

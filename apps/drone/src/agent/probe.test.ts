@@ -80,6 +80,16 @@ test('what listens at another address of the machine is not in the way', async (
   expect(owner(elsewhere.pid, elsewhere.port, '127.0.0.2')).toBe('own');
 });
 
+test('what listens for version 6 alone is not in the way of a backend that listens for version 4', async () => {
+  const own = await listener(LISTEN, { host: '0.0.0.0' });
+  const other = net.createServer().listen({ port: own.port, host: '::', ipv6Only: true });
+  await once(other, 'listening');
+  onTestFinished(() => void other.close());
+
+  expect(owner(own.pid, own.port, '127.0.0.1')).toBe('own');
+  expect(owner(own.pid, own.port, '::1')).toBe('stranger');
+});
+
 describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type) => {
   const readiness = { type, timeoutMs: 1_000, intervalMs: 5 };
 

@@ -239,7 +239,10 @@ function areOf(pids: Iterable<number>, found: readonly Listener[]): boolean {
 }
 
 function listenersAt({ host, port }: BackendPort, all: Listeners | undefined): Listener[] {
-  return (all?.get(port) ?? []).filter((one) => isReachedAt(one, host));
+  const found = (all?.get(port) ?? []).filter((one) => isReachedAt(one, host));
+  // The kernel gives connections of version 4 to a socket of version 4 where there is one.
+  const ofFour = net.isIPv4(host) ? found.filter(({ address }) => net.isIPv4(address)) : [];
+  return ofFour.length > 0 ? ofFour : found;
 }
 
 /** The engine passes connections on. Only itself, or root, may have a socket on the machine's side. */

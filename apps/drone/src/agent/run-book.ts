@@ -115,12 +115,14 @@ export class RunBook {
     const seen = this.#options.seen.get(backendId);
     if (seen !== undefined && seen.mark !== 'never') return;
     const program = this.#options.config.programs[action.program];
-    const problem = seen === undefined ? this.#problemOf(action) : 'it must not be started';
+    const problem =
+      seen === undefined
+        ? (this.#problemOf(action) ?? this.#noteStart(backendId))
+        : 'it must not be started';
     if (problem !== undefined || program === undefined) {
       await this.#refuse(action, problem ?? '');
       return;
     }
-    this.#mark(backendId, 'started');
     const { leaseId, fencingToken, ladder } = action;
     const programName = action.program;
     const run = BackendRun.spawned(
@@ -163,6 +165,17 @@ export class RunBook {
     const instancesMax = program.resources?.instancesMax ?? Number.POSITIVE_INFINITY;
     if (instances.length >= instancesMax) return 'the drone is at its limit for this program';
     return requestProblem(program, action);
+  }
+
+  /** Why it must not be started, for an operator: what is not written down could be started twice. */
+  #noteStart(backendId: string): string | undefined {
+    try {
+      this.#mark(backendId, 'started');
+      return undefined;
+    } catch (error) {
+      const cause = error instanceof Error ? error.message : String(error);
+      return `the drone cannot write to its state folder: ${cause}`;
+    }
   }
 
   async #refuse({ backendId, program, ladder }: SpawnAction, detail: string): Promise<void> {

@@ -15,6 +15,7 @@ import {
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
@@ -48,8 +49,14 @@ export class SeenBackends {
     const lines = readLines(file);
     this.#byId = new Map(lines.map((line) => [line.backendId, line]));
     this.#lineCount = lines.length;
-    // A line that was cut short would swallow the next one: begin with what can be read.
-    this.#rewrite();
+    try {
+      // A line that was cut short would swallow the next one: begin with what can be read.
+      this.#rewrite();
+    } catch {
+      // On a full disk it goes on in the same file: what runs is to be adopted.
+      this.#isTorn = true;
+      this.#descriptor = openSync(file, 'a', 0o600);
+    }
   }
 
   static open(stateDir: string, max: number = SEEN_BACKENDS_MAX): SeenBackends {
@@ -69,15 +76,16 @@ export class SeenBackends {
   }
 
   /**
-   * Writes a mark down. It is on the disk when this returns, except for `done`, which may be lost.
-   * @throws {Error} when it cannot be written as a whole; then it is not known here either.
+   * Writes a mark down. Only `started` is sure to be on the disk when this returns. `never` may be lost: what is
+   * refused has no key any more, and nothing is started before its key is renewed.
+   * @throws {Error} when `started` cannot be written as a whole; then it is not known here either.
    */
   mark(seen: SeenBackend): void {
     try {
       this.#append(seen);
     } catch (error) {
       this.#isTorn = true;
-      if (seen.mark !== 'done') throw error;
+      if (seen.mark === 'started') throw error;
     }
     this.#byId.delete(seen.backendId);
     this.#byId.set(seen.backendId, seen);
@@ -123,6 +131,7 @@ export class SeenBackends {
       renameSync(draft, this.#file);
     } catch (error) {
       closeSync(descriptor);
+      rmSync(draft, { force: true });
       throw error;
     }
     if (this.#descriptor !== undefined) closeSync(this.#descriptor);

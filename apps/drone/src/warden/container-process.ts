@@ -69,6 +69,8 @@ export class ContainerProcess {
   #exitCode: number | null = null;
   #detail: string | null = null;
   #sinks: { readonly stdout: Writable; readonly stderr: Writable } | undefined;
+  /** Resolves when the engine has sent all that it has written, or has been restarted. */
+  #outputEnded: Promise<void> = Promise.resolve();
   #killAskedAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor(request: ContainerStart, containerId: string, context: ContainerContext) {
@@ -254,10 +256,12 @@ export class ContainerProcess {
     } else if (end.exitCode === null) this.#detail = 'the engine does not tell its exit code';
   }
 
-  /** What it wrote last is in its log before its end is known, unless the disk hangs. */
+  /** What it wrote last is in its log before its end is known, unless the engine or the disk hangs. */
   async #writeRest(): Promise<void> {
     const sinks = Object.values(this.#sinks ?? {});
     const signal = AbortSignal.timeout(LAST_OUTPUT_MS_MAX);
+    const isLate = new Promise((resolve) => signal.addEventListener('abort', resolve));
+    await Promise.race([this.#outputEnded, isLate]);
     for (const sink of sinks) sink.end();
     await Promise.allSettled(sinks.map((sink) => finished(sink, { signal })));
   }
@@ -274,7 +278,10 @@ export class ContainerProcess {
     const log = new OutputLog(this.#context.logFolder, this.#request.backendId);
     const sinks = { stdout: log.writer('stdout'), stderr: log.writer('stderr') };
     this.#sinks = sinks;
+    let ended = (): void => undefined;
+    this.#outputEnded = new Promise((resolve) => (ended = resolve));
     const again = (): void => {
+      ended();
       if (this.#isEnding || this.#isKilled) return;
       // An engine that was restarted has ended it, and the container goes on.
       setTimeout(() => {

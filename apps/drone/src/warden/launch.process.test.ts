@@ -71,15 +71,15 @@ describe.each([
     expect(processesWith(marker)).toEqual([]);
   });
 
-  test('kills the whole group of a program that has ended or is killed', async () => {
+  test('kills the whole group and session of a program that has ended or is killed', async () => {
     const means = await probed(find);
     const marker = `leasehold-${randomUUID()}`;
-    const request = startOf(`bash -c 'exec -a ${marker} sleep 600' & exit 5`, {
-      command: '/bin/bash',
-    });
+    const sleeps = `bash -c 'exec -a ${marker} sleep 600' &`;
+    // The second is in a group of its own.
+    const request = startOf(`${sleeps} set -m; ${sleeps} exit 5`, { command: '/bin/bash' });
     const ended = await prepared(request, means);
     const killed = await prepared(
-      startOf(`exec -a ${marker} sleep 600`, { command: '/bin/bash' }),
+      startOf(`set -m; ${sleeps} exec -a ${marker} sleep 600`, { command: '/bin/bash' }),
       means,
     );
     ended.release();

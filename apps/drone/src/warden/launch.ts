@@ -203,7 +203,11 @@ export class BackendProcess {
   /** Whether every process of the backend has been seen to be gone, and what it wrote is in its log. */
   isGone(): boolean {
     if (this.#isGone) return true;
-    if (!this.#isReaped || !this.#isReported || !this.#census.isEmpty()) return false;
+    if (!this.#isReaped || !this.#isReported) return false;
+    if (!this.#census.isEmpty()) {
+      this.#census.kill();
+      return false;
+    }
     this.#endedAtMs ??= this.#nowMs();
     if (!this.#log.isWritten && this.#nowMs() < this.#endedAtMs + LAST_OUTPUT_MS_MAX) return false;
     this.#isGone = true;
@@ -319,6 +323,7 @@ function launchWords(
   const limiting = limits && shellLimits({ limits, user, isUserNamespace, bounds });
   // Covers are the drone's own, so that only a program of the drone's user could write into them.
   const fixed = user === null ? [...places.fixed, ...coversOf(viewOf(places, hidden))] : [];
+  const isFixing = user === null && means.mount !== null;
   return [
     ...means.chain,
     means.shell,
@@ -329,9 +334,12 @@ function launchWords(
     cwd ?? of.folders.data,
     means.mount ?? '',
     limiting ?? '',
-    ...(means.mount === null ? [] : fixed),
+    ...(isFixing ? fixed : []),
     '--',
     ...(of.groups?.joins ?? []),
+    '--',
+    // A program of the drone's user could give itself other limits, or stop the drone.
+    ...(isFixing ? means.groups.folders : []),
     '--',
     ...means.session,
     ...means.drop(user),
@@ -415,7 +423,8 @@ function isNoSuchProcess(error: unknown): boolean {
  *
  * Arguments: the stop signal, the program's folder, the `mount` command (empty where there is no view
  * to make), what limits the program (lines of shell), folders to make read-only, `--`, files by which
- * init joins control groups, `--`, and the command line that becomes the program.
+ * init joins control groups, `--`, control groups to make read-only after that, `--`, and the command line
+ * that becomes the program.
  */
 function initScript({ facts }: LaunchMeans): string {
   return facts.pidNamespace ? NAMESPACE_INIT : GROUP_INIT;
@@ -442,6 +451,9 @@ if [ -n "$mount" ]; then
   problem=$("$mount" --all --fstab /proc/self/fd/5 2>&1) ||
     fail "its view of the files could not be made: $problem"
 fi
+`;
+
+const MAKE_READ_ONLY = `
 while [ "$1" != -- ]; do
   "$mount" --rbind "$1" "$1" && readonly_again "$1" || fail "$1 could not be made read-only"
   shift
@@ -494,7 +506,9 @@ child=; interrupted=0; stopped=0
 trap 'stopped=1; interrupted=1; [ -z "$child" ] || kill -s "$signal" -- "-$child" || kill -s "$signal" "$child"' TERM
 trap 'interrupted=1' INT
 ${VIEW}
+${MAKE_READ_ONLY}
 ${JOIN}
+${MAKE_READ_ONLY}
 ${ENTER}
 ${RUN}
 exit "$code"
@@ -512,6 +526,7 @@ trap 'stopped=1; interrupted=1' "$signal"
 while [ "$1" != -- ]; do shift; done
 shift
 ${JOIN}
+shift
 ${ENTER}
 ${RUN}
 kill -s KILL 0

@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { chownSync, existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { processesWith } from '@leasehold/testing';
@@ -6,7 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { outputOf } from '../testing/backend-output.ts';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
-import { startOf, startWarden, type WardenFixture } from '../testing/warden-fixture.ts';
+import {
+  ORDINARY_USER,
+  startOf,
+  startWarden,
+  type WardenFixture,
+} from '../testing/warden-fixture.ts';
 import { ControlGroups } from './limits.ts';
 import type { CommandLimits } from './protocol.ts';
 
@@ -120,3 +126,50 @@ test.runIf(isMemoryBound(os.tmpdir(), false) && process.getuid?.() === 0)(
     expect(Number(readFileSync(file, 'utf8'))).toBe(most);
   },
 );
+
+/** A group that this user may give to another: where the first version bounds processes, and this is root. */
+const PIDS = '/sys/fs/cgroup/pids';
+const mayDelegate = process.getuid?.() === 0 && existsSync(path.join(PIDS, 'cgroup.procs'));
+
+test.runIf(mayDelegate)(
+  'a program of the drone’s own user changes no control group, though the drone may: not its own limits, nor those of the drone',
+  async () => {
+    const { uid, gid } = ORDINARY_USER;
+    const group = path.join(PIDS, `leasehold-test-${randomUUID()}`);
+    mkdirSync(group);
+    for (const file of ['', 'cgroup.procs', 'pids.max'])
+      chownSync(path.join(group, file), uid, gid);
+    const joined = ['/bin/sh', '-c', `echo 0 >${group}/cgroup.procs && exec "$@"`, 'sh'];
+    const words = [...joined, ...drone.words] as const;
+    try {
+      await using warden = await startWarden({ words }, { isOrdinaryUser: true });
+
+      const printed = await printedBy(
+        warden,
+        `own=${PIDS}$(sed -n 's/.*:pids://p' /proc/self/cgroup); echo "in $own"
+         for file in $own/pids.max $own/cgroup.procs ${group}/pids.max ${group}/cgroup.procs; do
+           (echo 0 >$file) 2>/dev/null && echo "wrote $file"
+         done`,
+      );
+
+      expect(printed).toMatch(new RegExp(`^in ${group}/leasehold-.*/b-`, 'mu'));
+      expect(printed).not.toContain('wrote');
+    } finally {
+      await until('nothing is left of its groups', () => isRemoved(group));
+    }
+  },
+);
+
+/** Removes a group and all that are in it, once their processes have ended. */
+function isRemoved(group: string): boolean {
+  if (!existsSync(group)) return true;
+  for (const entry of readdirSync(group, { withFileTypes: true })) {
+    if (entry.isDirectory()) isRemoved(path.join(group, entry.name));
+  }
+  try {
+    rmdirSync(group);
+    return true;
+  } catch {
+    return false;
+  }
+}

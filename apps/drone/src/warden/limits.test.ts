@@ -73,7 +73,7 @@ describe('groups of version 2', () => {
     const { self, above } = seen({ own: `${SERVICE}/drone`, mountRoot });
 
     const folder = path.join(above, 'backends');
-    expect(baseOfSecond('pids', self)).toEqual({ version: 2, folder });
+    expect(baseOfSecond('pids', self)).toEqual({ version: 2, above: path.resolve(above), folder });
     for (const each of [above, folder]) {
       expect(readFileSync(path.join(each, 'cgroup.subtree_control'), 'utf8')).toBe('+pids');
     }

@@ -25,6 +25,9 @@ const CPU_PERIOD_US = 100_000;
 
 interface Base {
   readonly version: 1 | 2;
+  /** The outermost group that the drone may change: its own, and all below. */
+  readonly above: string;
+  /** Where the groups of backends are. */
   readonly folder: string;
 }
 
@@ -69,6 +72,11 @@ export class ControlGroups {
 
   bounds(controller: Controller): boolean {
     return this.#bases.has(controller);
+  }
+
+  /** The groups that the drone's user may change, each with all that are in it. */
+  get folders(): readonly string[] {
+    return [...new Set([...this.#bases.values()].map(({ above }) => above))];
   }
 
   /** Nothing runs any more, and nothing will. */
@@ -184,7 +192,7 @@ function baseOfFirst(controller: Controller, name: string): Base | undefined {
     if (/^leasehold-[0-9a-f]{12}$/u.test(other)) attempt(() => rmdirSync(path.join(above, other)));
   }
   mkdirSync(folder, { recursive: true });
-  return { version: 1, folder };
+  return { version: 1, above, folder };
 }
 
 /** Where groups of version 2 may be made by the process of this folder of `/proc`. */
@@ -200,7 +208,7 @@ export function baseOfSecond(controller: Controller, self: string): Base | undef
   for (const each of [above, folder]) {
     writeFileSync(path.join(each, 'cgroup.subtree_control'), `+${controller}`);
   }
-  return { version: 2, folder };
+  return { version: 2, above, folder };
 }
 
 function isUsable({ version, folder }: Base, controller: Controller): boolean {

@@ -18,6 +18,8 @@ import { outOfMemoryKills } from './limits.ts';
  */
 export interface Census {
   isEmpty(): boolean;
+  /** Ends what init, which has ended, has left. The kernel does so in a namespace. */
+  kill(): void;
   /** Frees what identifies the processes that are counted. */
   close(): void;
 }
@@ -44,18 +46,34 @@ export function namespaceCensus(parentPid: number): Census | undefined {
       !processIds().some(
         (pid) => namespaceOf(pid) === namespace && livingFields(pid) !== undefined,
       ),
+    kill: () => undefined,
     close,
   };
 }
 
-/** Counts the processes of a process group or session that `leaderPid` began. */
+/** Counts the processes of a process group or session that `leaderPid` began, which still lives. */
 export function groupCensus(leaderPid: number): Census {
+  const startedAt = startedAtOf(leaderPid);
+  const members = (): number[] => {
+    // A number that is not in use any more, not even for a group, may have been given to a stranger.
+    const now = startedAtOf(leaderPid);
+    if (now !== undefined && now !== startedAt) return [];
+    return processIds().filter((pid) => {
+      const [, , groupId, sessionId] = livingFields(pid) ?? [];
+      return Number(groupId) === leaderPid || Number(sessionId) === leaderPid;
+    });
+  };
   return {
-    isEmpty: () =>
-      !processIds().some((pid) => {
-        const [, , groupId, sessionId] = livingFields(pid) ?? [];
-        return Number(groupId) === leaderPid || Number(sessionId) === leaderPid;
-      }),
+    isEmpty: () => members().length === 0,
+    kill: () => {
+      for (const pid of members()) {
+        try {
+          signalIfThere(pid, 'SIGKILL');
+        } catch {
+          // It is another user's by now, and still counts.
+        }
+      }
+    },
     close: () => undefined,
   };
 }

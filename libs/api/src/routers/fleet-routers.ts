@@ -185,11 +185,11 @@ export const backendsRouter = router({
 
 type LogInput = Omit<z.output<typeof backendLogsInputSchema>, 'datacenter'>;
 
-/** The beginning of a reading is an access, which the audit keeps where it is told to. */
+/** A reading is an access, which the audit keeps where it is told to. */
 async function readLog(ctx: CalledContext, wanted: LogInput, waitMs: number): Promise<LogPage> {
   const { services, access, actor, signal } = ctx;
   const page = await services.fleet.readLog({ ...wanted, waitMs }, access.namespaces, signal);
-  if (services.isReadingAudited && wanted.from === undefined) {
+  if (services.isNewReading(access.principal, wanted.backendId)) {
     await services.audit.write({
       ...actor,
       action: 'backends.logs',

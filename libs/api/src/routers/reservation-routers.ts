@@ -10,7 +10,7 @@ import {
   type Access,
 } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { isForwardable } from '../call-kinds.ts';
+import { isForwardable, isGrantingCall } from '../call-kinds.ts';
 import { actorOf, asOf, type ApiContext } from '../context.ts';
 import {
   carryOutInputSchema,
@@ -144,6 +144,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
       const { access } = forwardedContext(ctx, input.caller);
       assertRole(access, 'client');
       assertMayHold(access, input.input.key.namespace);
+      assertNotPressed(ctx);
       return ctx.services.reservations.connectHere(input.input, callerOf(access), ctx.signal);
     }),
 
@@ -169,9 +170,15 @@ export function createPeerRouter(callProcedure: CallProcedure) {
       if (!isForwardable(procedure)) {
         throw new LeaseError('auth.forbidden', `"${procedure}" cannot be forwarded.`);
       }
+      if (isGrantingCall(procedure)) assertNotPressed(ctx);
       return callProcedure(forwardedContext(ctx, caller), procedure, input.input);
     }),
   });
+}
+
+/** @throws {LeaseError} `controller.overloaded`: callers of other datacenters are refused as those of this one are. */
+function assertNotPressed({ services }: ForwardedContext): void {
+  if (services.isPressed()) throw new LeaseError('controller.overloaded');
 }
 
 function forwardedContext(

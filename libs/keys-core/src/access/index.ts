@@ -243,8 +243,10 @@ export function createPeopleService(store: Store): PeopleService {
       const { changed } = await general.$transaction(async (tx) => {
         const change = await changeRole(tx, input.personId, input.role);
         if (change.changed) {
-          const { email } = change;
-          await writeAudit(tx, entry('people.setRole', input, actor, { email, role: input.role }));
+          const { email, formerNamespaces } = change;
+          const lifted = formerNamespaces === null ? {} : { namespaces: null, formerNamespaces };
+          const detail = { email, role: input.role, ...lifted };
+          await writeAudit(tx, entry('people.setRole', input, actor, detail));
         }
         return change;
       });

@@ -88,6 +88,7 @@ export {
   type SupersededRow,
   supersedeWaiting,
   takeTurnsInLine,
+  waitForGrant,
 } from './sql/environment-line.ts';
 export { observeHeld, releaseAlone, wakeWaiters } from './releasing.ts';
 export {

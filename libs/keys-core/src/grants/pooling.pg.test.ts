@@ -160,6 +160,19 @@ describe('permits', () => {
     });
   });
 
+  test('the tokens of a key go on above those from before it shared a limit, also when the clock has gone back', async () => {
+    const kernel = await openKernel();
+    await kernel.leases.release('lease', releaseOf(await granted(kernel, { name: 'a' })));
+    const [before] = await kernel.store.general.$queryRaw<{ token: string }[]>`
+      update lease set fencing_token = fencing_token + 1000000000000 where name = 'a'
+      returning fencing_token::text as token`;
+    await declarePermits(kernel, { perKey: 2, total: 3 });
+
+    const next = await granted(kernel, { mode: 'permit', name: 'a' });
+
+    expect(compareFencingTokens(next.fencingToken, before?.token ?? '')).toBe(1);
+  });
+
   test('an ordinary request that waits for a permit of all keys together is passed by nobody', async () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 2, total: 2 });

@@ -217,6 +217,39 @@ describe('report', () => {
     );
   });
 
+  test('of an agent of the same id on another machine ends no backend that may run, and frees no key', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const loading = await connect(on, { key: keyNamed('loading') });
+    const confirmed = await connect(on, { key: keyNamed('confirmed') });
+    const unconfirmed = await connect(on, { key: keyNamed('unconfirmed') });
+    await on.keys.report(reportOf(drone, loading.backendId, 'loading'));
+    const { leaseId, fencingToken } = confirmed;
+    await on.keys.renew({ ...drone, localTimeMs: 1_000, renewals: [{ leaseId, fencingToken }] });
+    const other = { ...drone, clockId: randomUUID() };
+    const session = await openSession(on.store.general, {
+      ...other,
+      datacenter: 'local',
+      programs: [{ name: 'room', allowArgs: false, allowEnv: [] }],
+      version: 'test',
+      capacity: 10,
+    });
+    const refusal = { refused: true, reason: 'internal' } as const;
+
+    const answers = await Promise.all([
+      on.keys.report(
+        reportOf({ ...other, session }, loading.backendId, 'terminated', { reason: 'external' }),
+      ),
+      on.keys.report(reportOf({ ...other, session }, confirmed.backendId, 'terminated', refusal)),
+      on.keys.report(reportOf({ ...other, session }, unconfirmed.backendId, 'terminated', refusal)),
+    ]);
+
+    expect(answers).toEqual(['ignored', 'ignored', 'recorded']);
+    expect((await statesOf(on, loading.backendId)).now).toBe('loading');
+    expect(await on.keys.get(keyNamed('confirmed'), CLIENT)).toMatchObject({ phase: 'held' });
+    expect(await on.keys.get(keyNamed('unconfirmed'), CLIENT)).toMatchObject({ phase: 'free' });
+  });
+
   test('counts a backend that was still stopping when its key had run out', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.general);

@@ -240,6 +240,32 @@ test('what has superseded others is known for longer than anybody waits, and rem
   expect([await known(7.1), await known(8.1)]).toEqual([1, 0]);
 });
 
+test('a grant that is being committed when a newer request supersedes what runs is revoked', async () => {
+  const at = await openLeases({}, 'environment');
+  await released(at, await acquired(at, DEPLOY));
+  const leaseId = randomUUID();
+  const [written, end] = [aGate(), aGate()];
+  // As a first try writes it, which waits in no line.
+  const granting = at.store.general.$transaction(async (tx) => {
+    await tx.$executeRaw`
+      update lease set lease_id = ${leaseId}::uuid, fencing_token = fencing_token + 1, holder = 'old',
+        released_at = null, end_reason = null, expires_at = clock_timestamp() + interval '1 minute'
+      where face = 'environment' and name = ${DEPLOY.name}`;
+    written.open();
+    await end.opened;
+  });
+  await written.opened;
+
+  const next = acquire(at, { ...DEPLOY, holder: 'new', supersede: 'running' });
+  next.catch(() => undefined);
+  await waitUntil(() => isSomeoneWaiting(at));
+  end.open();
+  await granting;
+  await inLine(at, 'later', DEPLOY);
+
+  expect((await eventsOf(at, DEPLOY.name)).at(-1)).toMatch(/^revoked /u);
+});
+
 async function locksAwaited({ store }: Leases): Promise<number> {
   const rows = await store.general.$queryRaw<unknown[]>`
     select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;

@@ -18,6 +18,7 @@ import {
   takeTurnsInLine,
   type Ticket,
   type TicketRequest,
+  waitForGrant,
 } from '../grants/index.ts';
 import { type Role, roleAllows } from '../kernel/access.ts';
 import { ERROR_CODES, LeaseError } from '../kernel/errors.ts';
@@ -201,7 +202,8 @@ async function supersedeOthers(
     waiting.push(...found.waiters);
     isMore = found.isMore;
   }
-  // After that, so that it finds what was granted to one of them meanwhile.
+  // After that, so that it finds what was granted to one of them meanwhile, or to one that never waited.
+  if (supersede === 'running') await waitForGrant(tx, request);
   const leaseId = supersede === 'running' ? await readRunning(tx, request) : undefined;
   await recordSuperseding(tx, request, refusal);
   if (leaseId === undefined) return { waiting, leaseId: null };

@@ -141,7 +141,8 @@ const IS_NOT_THE_LAST = fragment`(
   )`;
 
 /**
- * Gives a person another role, in all namespaces unless some are given. `changed` is false when it is theirs already.
+ * Gives a person another role, in the namespaces that are given. Where none are, another role is for all namespaces, and
+ * the same one stays limited as it is. `changed` is false when it is theirs already.
  * Locks the person's row, and those of all administrators when one would be lost.
  * @throws {LeaseError} `person.not_found`, `person.last_admin`.
  */
@@ -149,18 +150,24 @@ export async function changeRole(
   sql: RecordSql,
   personId: string,
   role: OrderedRole,
-  namespaces: readonly string[] | null = null,
-): Promise<{ changed: false } | { changed: true; email: string }> {
-  const wanted = namespaces === null ? null : [...namespaces];
-  const [changed] = await sql.$queryRaw<{ email: string }[]>`
+  namespaces?: readonly string[] | null,
+): Promise<
+  { changed: false } | { changed: true; email: string; formerNamespaces: string[] | null }
+> {
+  const wanted = namespaces ? [...namespaces] : null;
+  const [changed] = await sql.$queryRaw<{ email: string; formerNamespaces: string[] | null }[]>`
     with ${ADMINS}
     update person p
     set role = ${role}, namespaces = ${wanted}::text[], updated_at = clock_timestamp()
     where p.id = ${personId}::uuid
-      and (p.role <> ${role} or p.namespaces is distinct from ${wanted}::text[])
+      and (
+        p.role <> ${role}
+        or (${namespaces !== undefined} and p.namespaces is distinct from ${wanted}::text[])
+      )
       and (${role} = 'admin' or ${IS_NOT_THE_LAST})
-    returning p.email`;
-  if (changed !== undefined) return { changed: true, email: changed.email };
+    returning p.email,
+      (select former.namespaces from person former where former.id = p.id) as "formerNamespaces"`;
+  if (changed !== undefined) return { changed: true, ...changed };
   const person = await readForRefusal(sql, personId);
   if (person.role !== role) throw new LeaseError('person.last_admin');
   return { changed: false };

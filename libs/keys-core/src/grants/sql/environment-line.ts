@@ -297,6 +297,18 @@ export async function supersedeWaiting(
 }
 
 /**
+ * Waits until a grant of the environment that is being made is committed, and keeps others from being made: then
+ * {@link readRunning}, a statement of its own, finds it. Renewals and releases go on. An environment that was never granted
+ * has no row: its first grant of all is not waited for. Index: `lease_pkey`.
+ */
+export async function waitForGrant(tx: Sql<'general'>, { namespace, name }: Named): Promise<void> {
+  await tx.$queryRaw`
+    select true as locked from lease l
+    where l.face = 'environment' and l.namespace = ${namespace} ${C} and l.name = ${name} ${C}
+    for key share`;
+}
+
+/**
  * The grant in force of the environment, if it is for this action and may still be renewed: what a newer request
  * revokes. Read after {@link supersedeWaiting}: what was granted to one of them meanwhile is found. Index: `lease_pkey`.
  */

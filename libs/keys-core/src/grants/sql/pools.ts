@@ -101,11 +101,14 @@ export async function grantSlots(
     advanced as (
       update lease l
       set fencing_token =
-          lease_next_token(greatest(l.fencing_token, e.largest, ${TOKEN_FLOOR})) + e.count - 1
+          lease_next_token(greatest(l.fencing_token, e.largest, e.of_keys, ${TOKEN_FLOOR})) + e.count - 1
       from (
-        select e.namespace, e.head, count(*) as count, max(u.largest) as largest
+        select e.namespace, e.head, count(*) as count, max(u.largest) as largest,
+          max(k.fencing_token) as of_keys
         from entitled e
         left join used u on u.namespace = e.namespace and u.head = e.head
+        -- Each key's own row has the tokens from before the key belonged to the pool.
+        left join lease k on k.face = 'lease' and k.namespace = e.namespace and k.name = e.name
         group by e.namespace, e.head
       ) e
       where l.face = 'lease' and l.namespace = e.namespace and l.name = e.head

@@ -176,6 +176,8 @@ interface BackendRow extends GrantRef, Named {
   readonly hasLasted: boolean;
   /** Whether it was found idle, and stopped for that. */
   readonly isFoundIdle: boolean;
+  /** Whether it was given to another warden than the one that reports. */
+  readonly isOfOtherClock: boolean;
 }
 
 interface ReportResult {
@@ -197,7 +199,8 @@ const NOTHING = { freed: null, isOverstay: false, hasFailed: false };
  * `terminated` releases the backend's own grant, by lease id and token: a late report cannot free
  * a newer grant. States only move forward; a report that does not move the backend is kept as
  * history. The answer is `kill` when a drone reports a backend as alive that has ended for the
- * database.
+ * database. What a drone says of a backend of an earlier warden is ignored: an agent with the same id on
+ * another machine knows of none, and it may still run where it was started. Its key runs out.
  *
  * @throws {LeaseError} `session.superseded`, `backend.not_found`.
  */
@@ -232,6 +235,7 @@ async function reportEnding(store: Store, reported: BackendReport): Promise<Repo
     if (backend.status === 'terminated' && said.status !== 'terminated') {
       return { ...NOTHING, outcome: 'kill' };
     }
+    if (await mayRunElsewhere(tx, backend)) return { ...NOTHING, outcome: 'ignored' };
     if (said.refused === true && backend.status !== 'scheduled') {
       return { ...NOTHING, outcome: 'ignored' };
     }
@@ -269,6 +273,7 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
       ) as "livedMs",
       b.status = 'ready' and b.status_at < clock_timestamp() - interval '1 minute' as "hasLasted",
       b.stop_asked_at is not null as "isFoundIdle", b.namespace, b.name,
+      b.clock_id <> ${said.clockId}::uuid as "isOfOtherClock",
       d.session = ${said.session}::bigint and d.clock_id = ${said.clockId}::uuid as "isNewest"
     from backend b
     join drone d on d.id = b.drone_id
@@ -276,6 +281,23 @@ async function readBackend(tx: Sql<'vital'>, said: BackendReport): Promise<Backe
   if (row === undefined) throw new LeaseError('backend.not_found');
   if (!row.isNewest) throw new LeaseError('session.superseded');
   return row;
+}
+
+/**
+ * Whether another warden than the one that reports was to start it, and may have: nothing is started before its first
+ * renewal, which must not come meanwhile.
+ */
+async function mayRunElsewhere(
+  tx: Sql<'vital'>,
+  { leaseId, status, isOfOtherClock }: BackendRow,
+): Promise<boolean> {
+  if (!isOfOtherClock || status !== 'scheduled') return isOfOtherClock;
+  const [lease] = await tx.$queryRaw<{ isRenewed: boolean }[]>`
+    -- Each was rounded for itself.
+    select l.renewed_at > l.granted_at + interval '1 millisecond' as "isRenewed" from lease l
+    where l.lease_id = ${leaseId}::uuid
+    for no key update`;
+  return lease?.isRenewed === true;
 }
 
 /** Releases the backend's grant, with why it ended; or frees a key that was held back after it was ended by force. */

@@ -344,29 +344,35 @@ export async function readNested(
       where r.at >= c.since and r.face <> 'key' and r.namespace <> ${RESERVED_NAMESPACE} ${C}
         and ${withinLimits(namespaces, fragment`r.namespace`)}
     ),
-    hold as materialized (
-      select b.*, b.detail ->> 'principal' as principal, b.detail ->> 'holder' as holder, e.id as end_id
-      from seen b
-      left join seen e on e.is_end and e.lease_id = b.lease_id
-      where b.is_beginning
+    -- Nothing is joined: a planner that expects few of these would compare each with each.
+    hold as (
+      select m.* from (
+        select r.id, r.transaction, r.face, r.namespace, r.name, r.actor, r.at, r.is_beginning,
+          r.detail ->> 'principal' as principal, r.detail ->> 'holder' as holder,
+          max(r.id) filter (where r.is_end) over (partition by r.lease_id) as end_id
+        from seen r
+      ) m
+      where m.is_beginning
     ),
     step as (
-      select h.principal, h.holder, h.id, 1 as more from hold h
+      select h.*, h.id as step_id, 1 as more from hold h
       union all
-      select h.principal, h.holder, h.end_id, -1 from hold h where h.end_id is not null
+      select h.*, h.end_id, -1 from hold h where h.end_id is not null
     ),
     counted as (
-      select s.principal, s.holder, s.more, sum(s.more) over (partition by s.principal, s.holder order by s.id) as held
+      select s.*, sum(s.more) over (partition by s.principal, s.holder order by s.step_id) as held
       from step s
     ),
-    nesting as (
-      select distinct n.principal, n.holder from counted n
-      where n.more = 1 and n.held between 2 and ${HELD_BEFORE_MAX + 1}
+    judged as (
+      select n.*, bool_or(n.more = 1 and n.held between 2 and ${HELD_BEFORE_MAX + 1})
+        over (partition by n.principal, n.holder) as is_nesting
+      from counted n
+      where n.principal is not null and n.holder is not null
     )
     select ${msOf(fragment`c.since`)} as "from", h.id::float8 as id, h.end_id::float8 as "endId", h.transaction,
       h.face, h.namespace, h.name, h.principal, h.holder, h.actor, ${msOf(fragment`h.at`)} as at
     from reach c
-    left join (hold h join nesting n on n.principal = h.principal and n.holder = h.holder) on true
+    left join (select j.* from judged j where j.more = 1 and j.is_nesting) h on true
     order by h.id`;
   return {
     from: rows[0]?.from ?? 0,

@@ -89,6 +89,18 @@ describe('clock watch', () => {
     expect(watch.belief(0).watchedSince).toBeCloseTo(AHEAD_MS + 1_000 + 1_000 * rate);
   });
 
+  test.each([300, -300, 390])(
+    'a step of %d ms is a jump, however long it was not read',
+    (stepMs) => {
+      const { watch, onJump } = aWatch();
+
+      read(watch, 1_000);
+      read(watch, 11_000, stepMs);
+
+      expect(onJump).toHaveBeenCalledOnce();
+    },
+  );
+
   test('many small steps in a row are a jump', () => {
     const { watch, onJump } = aWatch();
 

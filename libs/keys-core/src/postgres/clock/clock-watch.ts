@@ -193,7 +193,7 @@ function follow(
     return 0;
   }
   const slewMs = Math.min(SLEW_RATE * gapMs, SLEW_MS_MAX);
-  if (Math.abs(apartMs) > JUMP_MS + slewMs) return apartMs;
+  if (Math.abs(apartMs) > JUMP_MS) return apartMs;
   const followedMs = Math.sign(apartMs) * Math.min(Math.abs(apartMs), slewMs);
   const edgeMs = (apartMs > 0 ? highestMs : lowestMs) + followedMs;
   watch.lowestMs = edgeMs;
