@@ -1,10 +1,11 @@
 /** Signing in and out: `/api/auth` of the controller, through the console's own origin. */
 import type { Role } from '@leasehold/keys-core';
+import { stillSignedInText } from './auth-problems.ts';
 
 /** For how long the sign-in page waits for an answer. */
 const ANSWER_MS_MAX = 2_000;
 
-type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
+export type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
 
 /** Why something was not done. */
 export interface AuthRefusal {
@@ -120,10 +121,16 @@ export function endAllSessions(): Promise<AuthOutcome> {
   return post('/revoke-sessions', {});
 }
 
-/** Ends the session and leaves for the sign-in page, whatever the answer was. */
+/** Ends the session and leaves for the sign-in page. Where it did not end, a notification says so instead. */
 export async function signOut(): Promise<void> {
-  await post('/sign-out', {});
-  window.location.assign('/sign-in');
+  const problem = stillSignedInText(await post('/sign-out', {}));
+  if (problem === undefined) {
+    window.location.assign('/sign-in');
+    return;
+  }
+  // No page waits for the code of notifications.
+  const { notifications } = await import('@mantine/notifications');
+  notifications.show({ title: 'Not signed out', message: problem });
 }
 
 /**
@@ -132,17 +139,32 @@ export async function signOut(): Promise<void> {
  */
 const CHANNEL = 'leasehold-session';
 
-/** Tells the other tabs that a person has signed in here. */
-export function announceSignIn(): void {
+/**
+ * Tells the other tabs that a person has signed in here. `csrfToken` tells the session from others, where it is known:
+ * only pages of this console hear it.
+ */
+export function announceSignIn(csrfToken: string | null = null): void {
   const channel = new BroadcastChannel(CHANNEL);
-  channel.postMessage('signed in');
+  channel.postMessage({ csrfToken });
   channel.close();
 }
 
-/** Calls `listener` when a person has signed in elsewhere in this browser. @returns what ends that. */
-export function onSignIn(listener: () => void): () => void {
+let announced: string | null = null;
+
+/** Tells the other tabs which session this one has: once for each, so that tabs never answer each other for ever. */
+export function announceSession(csrfToken: string): void {
+  if (csrfToken === announced) return;
+  announced = csrfToken;
+  announceSignIn(csrfToken);
+}
+
+/**
+ * Calls `listener` when a person has signed in in this browser, with the CSRF token of that session where it is known.
+ * @returns what ends that.
+ */
+export function onSignIn(listener: (csrfToken: string | null) => void): () => void {
   const channel = new BroadcastChannel(CHANNEL);
-  channel.onmessage = listener;
+  channel.onmessage = ({ data }) => listener(textOf(recordOf(data)['csrfToken']) ?? null);
   return () => channel.close();
 }
 

@@ -109,171 +109,185 @@ interface Example {
 const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
   'keys.revoke': {
     detail: { ...KEY, mode: 'force' },
-    text: 'Ada Okafor revoked the key boards.eu/q4 by force',
+    text: 'Ada Okafor (ada@example.com) revoked the key boards.eu/q4 by force',
   },
   'keys.blockRenewal': {
     detail: KEY,
-    text: 'Ada Okafor blocked the renewal of the key boards.eu/q4',
+    text: 'Ada Okafor (ada@example.com) blocked the renewal of the key boards.eu/q4',
   },
   'keys.allowRenewal': {
     detail: KEY,
-    text: 'Ada Okafor allowed the renewal of the key boards.eu/q4 again',
+    text: 'Ada Okafor (ada@example.com) allowed the renewal of the key boards.eu/q4 again',
   },
   'keys.resetFailures': {
     resource: 'key:boards.eu/q4',
-    text: 'Ada Okafor reset the failures of the key boards.eu/q4',
+    text: 'Ada Okafor (ada@example.com) reset the failures of the key boards.eu/q4',
   },
-  'webhook.test': { resource: 'webhook', text: 'Ada Okafor sent a test to the webhook' },
+  'webhook.test': {
+    resource: 'webhook',
+    text: 'Ada Okafor (ada@example.com) sent a test to the webhook',
+  },
   'leases.revoke': {
     detail: { ...LEASE, mode: 'graceful' },
-    text: 'Ada Okafor revoked the lease jobs/nightly',
+    text: 'Ada Okafor (ada@example.com) revoked the lease jobs/nightly',
   },
   'leases.blockRenewal': {
     detail: LEASE,
-    text: 'Ada Okafor blocked the renewal of the lease jobs/nightly',
+    text: 'Ada Okafor (ada@example.com) blocked the renewal of the lease jobs/nightly',
   },
   'leases.allowRenewal': {
     detail: LEASE,
-    text: 'Ada Okafor allowed the renewal of the lease jobs/nightly again',
+    text: 'Ada Okafor (ada@example.com) allowed the renewal of the lease jobs/nightly again',
   },
   'leases.setPermits': {
     resource: 'declaration:jobs',
     detail: { namespace: 'jobs', permits: { perKey: 3, total: null } },
-    text: 'Ada Okafor set the number of permits of jobs',
+    text: 'Ada Okafor (ada@example.com) set the number of permits of jobs',
   },
   'environments.revoke': {
     detail: { ...ENVIRONMENT, mode: 'force' },
-    text: 'Ada Okafor revoked the environment shop/demo by force',
+    text: 'Ada Okafor (ada@example.com) revoked the environment shop/demo by force',
   },
   'environments.freeze': {
     resource: 'freeze:1',
     detail: { namespace: 'shop', name: null, recurrence: { schedule: '0 17 * * 5' } },
-    text: 'Ada Okafor froze shop/*, again and again',
+    text: 'Ada Okafor (ada@example.com) froze shop/*, again and again',
   },
   'environments.unfreeze': {
     resource: 'freeze:1',
     detail: { namespace: 'shop', name: 'prod' },
-    text: 'Ada Okafor ended a freeze of shop/prod',
+    text: 'Ada Okafor (ada@example.com) ended a freeze of shop/prod',
   },
   'environments.overrideFreeze': {
     detail: ENVIRONMENT,
-    text: 'Ada Okafor acquired the environment shop/demo although it was frozen',
+    text: 'Ada Okafor (ada@example.com) acquired the environment shop/demo although it was frozen',
   },
   'environments.supersede': {
     detail: { ...ENVIRONMENT, holder: 'ci/42', waiting: ['ci/41'] },
-    text: 'Ada Okafor superseded older requests for the environment shop/demo for ci/42',
+    text: 'Ada Okafor (ada@example.com) superseded older requests for the environment shop/demo for ci/42',
   },
   'bulk.start': {
     resource: 'bulk:1',
     detail: { action: 'revoke', mode: 'force', total: 1_200 },
-    text: 'Ada Okafor began to revoke 1,200 grants by force',
+    text: 'Ada Okafor (ada@example.com) began to revoke 1,200 grants by force',
   },
   'bulk.abort': {
     resource: 'bulk:1',
     detail: { done: 3, total: 1_200 },
-    text: 'Ada Okafor stopped a bulk action after 3 of 1,200 grants',
+    text: 'Ada Okafor (ada@example.com) stopped a bulk action after 3 of 1,200 grants',
   },
   'backends.terminate': {
     resource: 'backend:bk-1',
     detail: { mode: 'hard' },
-    text: 'Ada Okafor terminated the backend bk-1 at once',
+    text: 'Ada Okafor (ada@example.com) terminated the backend bk-1 at once',
   },
   'backends.logs': {
     resource: 'backend:bk-1',
-    text: 'Ada Okafor read the output of the backend bk-1',
+    text: 'Ada Okafor (ada@example.com) read the output of the backend bk-1',
   },
   'reservations.move': {
     resource: 'key:boards.eu/q4',
     detail: { toDatacenter: 'ams', reservationId: 'fra.1' },
-    text: 'Ada Okafor moved the key boards.eu/q4 to ams',
+    text: 'Ada Okafor (ada@example.com) moved the key boards.eu/q4 to ams',
   },
   'reservations.cancelMove': {
     resource: 'key:boards.eu/q4',
     detail: { reservationId: 'fra.1' },
-    text: 'Ada Okafor cancelled the move of the key boards.eu/q4',
+    text: 'Ada Okafor (ada@example.com) cancelled the move of the key boards.eu/q4',
   },
-  'holdOff.end': { resource: 'database', text: 'Ada Okafor ended the hold-off' },
+  'holdOff.end': { resource: 'database', text: 'Ada Okafor (ada@example.com) ended the hold-off' },
   'datacenters.giveUp': {
     resource: 'datacenter:ams',
     detail: { abandon: false },
-    text: 'Ada Okafor gave up the datacenter ams',
+    text: 'Ada Okafor (ada@example.com) gave up the datacenter ams',
   },
   'datacenters.takeBack': {
     resource: 'datacenter:ams',
-    text: 'Ada Okafor took back the datacenter ams',
+    text: 'Ada Okafor (ada@example.com) took back the datacenter ams',
   },
   'gateway.revoke': {
     resource: 'namespace:boards.eu',
     detail: { namespace: 'boards.eu', user: 'eve' },
-    text: 'Ada Okafor revoked the gateway tokens of eve in boards.eu',
+    text: 'Ada Okafor (ada@example.com) revoked the gateway tokens of eve in boards.eu',
   },
   'gateway.rotate': {
     resource: 'gateway-key:gk-1',
     detail: { now: true },
-    text: 'Ada Okafor changed the key that signs gateway tokens, and ended all tokens',
+    text: 'Ada Okafor (ada@example.com) changed the key that signs gateway tokens, and ended all tokens',
   },
-  'drones.drain': { resource: 'drone:drone-fra-2', text: 'Ada Okafor drained drone-fra-2' },
+  'drones.drain': {
+    resource: 'drone:drone-fra-2',
+    text: 'Ada Okafor (ada@example.com) drained drone-fra-2',
+  },
   'drones.undrain': {
     resource: 'drone:drone-fra-2',
-    text: 'Ada Okafor ended the drain of drone-fra-2',
+    text: 'Ada Okafor (ada@example.com) ended the drain of drone-fra-2',
   },
   'drones.markLost': {
     resource: 'drone:drone-fra-2',
-    text: 'Ada Okafor marked drone-fra-2 lost',
+    text: 'Ada Okafor (ada@example.com) marked drone-fra-2 lost',
   },
-  'drones.remove': { resource: 'drone:drone-fra-2', text: 'Ada Okafor removed drone-fra-2' },
+  'drones.remove': {
+    resource: 'drone:drone-fra-2',
+    text: 'Ada Okafor (ada@example.com) removed drone-fra-2',
+  },
   'tokens.create': {
     resource: 'token:1',
     detail: { name: 'ci', role: 'client' },
-    text: 'Ada Okafor created the token ci',
+    text: 'Ada Okafor (ada@example.com) created the token ci',
   },
   'tokens.revoke': {
     resource: 'token:1',
     detail: { name: 'ci' },
-    text: 'Ada Okafor revoked the token ci',
+    text: 'Ada Okafor (ada@example.com) revoked the token ci',
   },
   'people.invite': {
     detail: { email: EMAIL, role: 'operator' },
-    text: 'Ada Okafor invited omar@example.com as operator',
+    text: 'Ada Okafor (ada@example.com) invited omar@example.com as operator',
   },
   'people.add': {
     detail: { email: EMAIL, role: 'operator', namespaces: null },
-    text: 'Ada Okafor added omar@example.com as operator',
+    text: 'Ada Okafor (ada@example.com) added omar@example.com as operator',
   },
-  'people.acceptInvitation': { text: 'Ada Okafor accepted the invitation' },
+  'people.acceptInvitation': { text: 'Ada Okafor (ada@example.com) accepted the invitation' },
   'people.resetPassword': {
     detail: { email: EMAIL },
-    text: 'Ada Okafor reset the password of omar@example.com',
+    text: 'Ada Okafor (ada@example.com) reset the password of omar@example.com',
   },
-  'people.acceptPasswordReset': { text: 'Ada Okafor chose a new password after a reset' },
+  'people.acceptPasswordReset': {
+    text: 'Ada Okafor (ada@example.com) chose a new password after a reset',
+  },
   'people.setRole': {
     detail: { email: EMAIL, role: 'operator' },
-    text: 'Ada Okafor changed the role of omar@example.com to operator',
+    text: 'Ada Okafor (ada@example.com) changed the role of omar@example.com to operator',
   },
   'people.disable': {
     detail: { email: EMAIL, endedCount: 1 },
-    text: 'Ada Okafor disabled omar@example.com',
+    text: 'Ada Okafor (ada@example.com) disabled omar@example.com',
   },
   'people.enable': {
     detail: { email: EMAIL, wasDisabled: true, wasLocked: false },
-    text: 'Ada Okafor enabled omar@example.com again',
+    text: 'Ada Okafor (ada@example.com) enabled omar@example.com again',
   },
-  'people.signIn': { detail: { method: 'password' }, text: 'Ada Okafor signed in' },
+  'people.signIn': {
+    detail: { method: 'password' },
+    text: 'Ada Okafor (ada@example.com) signed in',
+  },
   'people.refuseSignIn': {
     detail: { method: 'oidc', endedCount: 1 },
-    text: 'Ada Okafor was refused: no group has a role',
+    text: 'Ada Okafor (ada@example.com) was refused: no group has a role',
   },
   'people.linkAccount': {
     detail: { provider: 'okta', subject: '1' },
-    text: 'Ada Okafor linked an account of okta',
+    text: 'Ada Okafor (ada@example.com) linked an account of okta',
   },
   'people.signOutEverywhere': {
     detail: { email: EMAIL, endedCount: 2 },
-    text: 'Ada Okafor signed omar@example.com out everywhere',
+    text: 'Ada Okafor (ada@example.com) signed omar@example.com out everywhere',
   },
   'people.changePassword': {
     detail: { endedCount: 0 },
-    text: 'Ada Okafor changed the password',
+    text: 'Ada Okafor (ada@example.com) changed the password',
   },
   'people.lockOut': {
     detail: { email: EMAIL },
@@ -281,7 +295,7 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
   },
   'people.makeAdmin': {
     detail: { email: EMAIL },
-    text: 'Ada Okafor made omar@example.com an administrator',
+    text: 'Ada Okafor (ada@example.com) made omar@example.com an administrator',
   },
 };
 
@@ -308,7 +322,7 @@ test('who acted links to all that they did, and what it was done to links to its
     .map(({ text, href }) => [text, href]);
 
   expect(links).toEqual([
-    ['Ada Okafor', '/audit?q=actor%3A%22ada%40example.com%22'],
+    ['Ada Okafor (ada@example.com)', '/audit?q=actor%3A%22ada%40example.com%22'],
     ['drone-fra-2', '/drones/detail?id=drone-fra-2'],
   ]);
 });
@@ -325,7 +339,15 @@ test('a token is called by its name, and an act on oneself has no other person i
     actText(
       act('people.enable', { detail: { email: EMAIL, wasDisabled: false, wasLocked: true } }),
     ),
-  ).toBe('Ada Okafor unlocked the sign-in of omar@example.com');
+  ).toBe('Ada Okafor (ada@example.com) unlocked the sign-in of omar@example.com');
+});
+
+test('a person who calls themselves as another is named with their own address', () => {
+  const by = (actorName: string | null) => actText(act('holdOff.end', { actorName }));
+
+  expect(by('ben@example.com')).toBe('ben@example.com (ada@example.com) ended the hold-off');
+  expect(by('ada@example.com')).toBe('ada@example.com ended the hold-off');
+  expect(by('')).toBe('ada@example.com ended the hold-off');
 });
 
 test('Leasehold itself and the command line begin a sentence', () => {
@@ -344,12 +366,12 @@ test('Leasehold itself and the command line begin a sentence', () => {
 test('what cannot be seen in a text is escaped, once', () => {
   const detail = { ...KEY, name: 'a\u202eb', mode: 'force' };
   expect(actText(act('keys.revoke', { detail }))).toBe(
-    String.raw`Ada Okafor revoked the key boards.eu/a\u{202e}b by force`,
+    String.raw`Ada Okafor (ada@example.com) revoked the key boards.eu/a\u{202e}b by force`,
   );
 });
 
 test('an action of another version is named as it is', () => {
   expect(actText(act('things.paint', { resource: 'drone:d1' }))).toBe(
-    'Ada Okafor did things.paint to d1',
+    'Ada Okafor (ada@example.com) did things.paint to d1',
   );
 });

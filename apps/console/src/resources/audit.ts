@@ -11,7 +11,7 @@ import { countText, shortId } from '~/lib/format.ts';
 import { routeOf, routes } from '~/lib/routes.ts';
 import { keyOfAddress, keyText } from './names.ts';
 
-// What an entry of the audit says, as a sentence with links: "Ada Okafor drained drone-fra-2".
+// What an entry of the audit says, as a sentence with links: "Ada Okafor (ada@example.com) drained drone-fra-2".
 
 /** A part of a sentence; one with an address is a link. */
 interface SentencePart {
@@ -41,7 +41,7 @@ export function actSentence(act: Act): readonly SentencePart[] {
   const { actor, actorName, detail } = act;
   const said: Said = {
     who: {
-      text: actorName ?? OTHERS[actor] ?? actor,
+      text: actorText(actor, actorName),
       href: routes.audit({ q: `actor:"${actor}"` }),
     },
     target: { text: label, href },
@@ -83,6 +83,12 @@ const sayAllowed = ({ who, target, kind }: Said): Words => [
   target,
   ' again',
 ];
+
+/** `Ada Okafor (ada@example.com)`: people choose their names, and nobody must appear as somebody else. */
+function actorText(actor: string, name: string | null): string {
+  if (name === null || name === '' || name === actor) return OTHERS[actor] ?? actor;
+  return `${name} (${actor})`;
+}
 
 /** Who acts besides people and tokens, at the beginning of a sentence. */
 const OTHERS: Readonly<Record<string, string>> = {

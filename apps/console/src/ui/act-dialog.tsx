@@ -59,10 +59,14 @@ export function ActDialog(props: ActDialogProps) {
   const isReasonLong = reasonBytes > REASON_BYTES_MAX;
   const isTyped = typed === undefined || isTypedRight(typedText, typed.text);
   const mayAct = !isReasonMissing && !isReasonLong && isTyped && isReady && !act.isPending;
+  // Closed while the call is under way, its answer would be lost.
+  const close = (): void => {
+    if (!act.isPending) onClose();
+  };
   return (
     <Modal
       opened={isOpen}
-      onClose={onClose}
+      onClose={close}
       title={props.title}
       size="lg"
       // Escape in the sign-in over it must not discard what was typed here.
@@ -111,7 +115,7 @@ export function ActDialog(props: ActDialogProps) {
           )}
           <ActFailure error={act.error} />
           <Group justify="flex-end" gap="xs">
-            <Button variant="default" onClick={onClose}>
+            <Button variant="default" disabled={act.isPending} onClick={close}>
               Cancel
             </Button>
             <Button

@@ -9,8 +9,8 @@ import dynamic from 'next/dynamic';
 import { useRouter } from 'next/navigation';
 import { type ReactNode, useEffect, useEffectEvent } from 'react';
 import { followedMoves } from '~/features/reservations/move-progress.ts';
-import { api, setCsrfToken } from '~/lib/api/api.ts';
-import { onSignIn, ROLE_LABELS, ROLE_TEXTS, signOut } from '~/lib/auth.ts';
+import { api, isCsrfToken, setCsrfToken } from '~/lib/api/api.ts';
+import { announceSession, onSignIn, ROLE_LABELS, ROLE_TEXTS, signOut } from '~/lib/auth.ts';
 import { LiveProvider } from '~/lib/live/live-provider.tsx';
 import { SessionProvider, signedOut, useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
@@ -153,7 +153,15 @@ const SignedOutDialog = lazyDialog('isOpen', () =>
 function SignedOut() {
   const isSignedOut = useSignal(signedOut);
   const goOn = useGoOn();
-  const onElsewhere = useEffectEvent(() => void goOn());
+  const { csrfToken } = useSession();
+  // The identity provider leads back to this page: nothing else tells the other tabs of that sign-in.
+  useEffect(() => {
+    if (csrfToken !== null) announceSession(csrfToken);
+  }, [csrfToken]);
+  const onElsewhere = useEffectEvent((announced: string | null) => {
+    const isKnown = announced !== null && isCsrfToken(announced);
+    if (!isKnown || isSignedOut) void goOn();
+  });
   // After a sign-in in another window or tab of this browser, this page has that session too.
   useEffect(() => onSignIn(onElsewhere), []);
   return <SignedOutDialog isOpen={isSignedOut} goOn={goOn} />;

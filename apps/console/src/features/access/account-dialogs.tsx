@@ -2,6 +2,7 @@ import { Anchor, Button, Divider, Group, Modal, PasswordInput, Stack, Text } fro
 import { notifications } from '@mantine/notifications';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { ApiError } from '~/lib/api/api.ts';
+import { problemOf, type SignInProblem } from '~/lib/auth-problems.ts';
 import {
   changePassword,
   endAllSessions,
@@ -14,7 +15,7 @@ import { signedOut, useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { NewPasswordInput, ProblemNotice, ProviderButton, SignInForm } from './sign-in-form.tsx';
-import { passwordProblem, problemOf, type SignInProblem } from './sign-in-texts.ts';
+import { passwordProblem } from './sign-in-texts.ts';
 
 /** Changes the password of the person who is signed in; their other sessions end. */
 export function ChangePasswordDialog({ isOpen, onClose }: DialogProps) {

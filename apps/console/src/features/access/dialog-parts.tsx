@@ -18,6 +18,13 @@ import { signedOut } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
 import type { DialogProps } from '~/ui/act-dialog.tsx';
 
+/** What the form of a {@link MadeOnceDialog} reports. */
+export interface MadeOnceForm<Made> {
+  readonly onMade: (made: Made) => void;
+  /** Whether the call is under way: the dialog stays open until its answer is there. */
+  readonly onPending: (isPending: boolean) => void;
+}
+
 /** A form that makes something secret, and then the only view of what was made. */
 export function MadeOnceDialog<Made>({
   isOpen,
@@ -29,20 +36,25 @@ export function MadeOnceDialog<Made>({
   readonly title: { readonly before: string; readonly made: (made: Made) => string };
   readonly shown: (made: Made) => ReactNode;
   /** The form; it reports what it made. */
-  readonly children: (onMade: (made: Made) => void) => ReactNode;
+  readonly children: (form: MadeOnceForm<Made>) => ReactNode;
 }) {
   const [made, setMade] = useState<Made>();
+  const [isPending, setPending] = useState(false);
   const isSignedOut = useSignal(signedOut);
   useEffect(() => {
     if (!isOpen) return undefined;
     setMade(undefined);
+    setPending(false);
     return pause.hold();
   }, [isOpen]);
   const isShown = made !== undefined;
   return (
     <Modal
       opened={isOpen}
-      onClose={onClose}
+      onClose={() => {
+        // A dialog that is closed now would never show what is being made.
+        if (isShown || !isPending) onClose();
+      }}
       size="lg"
       title={isShown ? title.made(made) : title.before}
       // A slip must not close the only view of a secret.
@@ -50,7 +62,7 @@ export function MadeOnceDialog<Made>({
       closeOnEscape={!isShown && !isSignedOut}
       withCloseButton={!isShown}
     >
-      {isShown ? shown(made) : children(setMade)}
+      {isShown ? shown(made) : children({ onMade: setMade, onPending: setPending })}
     </Modal>
   );
 }

@@ -7,7 +7,6 @@ import {
   IconUserPlus,
 } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
-import { ROLE_LABELS } from '~/lib/auth.ts';
 import { duration } from '~/lib/format.ts';
 import { useSearchedPage } from '~/lib/list-state.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
@@ -21,7 +20,7 @@ import { FilterRow } from '~/ui/page.tsx';
 import { EmptyState } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
-import { type Look, LookBadge, RelativeTime, Under } from '~/ui/text.tsx';
+import { type Look, LookBadge, RelativeTime, Under, VisibleText } from '~/ui/text.tsx';
 import type { PersonActRequest } from './person-dialogs.tsx';
 import {
   actsFor,
@@ -31,6 +30,7 @@ import {
   personActProblem,
   type PersonState,
   personState,
+  roleText,
 } from './states.ts';
 
 const PersonActDialog = lazyDialog('request', () =>
@@ -138,7 +138,7 @@ function personColumns(shown: PeopleShown): Column<Person>[] {
   return [
     column('Person', {}, (person) => <Who person={person} />),
     column('State', {}, (person) => <PersonBadge person={person} />),
-    column('Role', { from: 'sm' }, (person) => ROLE_LABELS[person.role]),
+    column('Role', { from: 'sm' }, (person) => <VisibleText>{roleText(person)}</VisibleText>),
     column('Signs in with', { from: 'md' }, (person) =>
       person.signInMethods.length === 0
         ? '–'
@@ -174,7 +174,7 @@ function Who({ person }: { readonly person: Person }) {
       ) : null}
       <Under upTo="sm">
         {isNamed ? <div>{person.email}</div> : null}
-        {ROLE_LABELS[person.role]}
+        <VisibleText>{roleText(person)}</VisibleText>
       </Under>
     </>
   );

@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text, Textarea, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
@@ -9,7 +9,8 @@ import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { useSession } from '~/lib/session.tsx';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { ActFailure, Notice } from '~/ui/states.tsx';
-import { MadeOnceDialog, RoleSelect, ShownOnce } from './dialog-parts.tsx';
+import { VisibleText } from '~/ui/text.tsx';
+import { MadeOnceDialog, type MadeOnceForm, RoleSelect, ShownOnce } from './dialog-parts.tsx';
 import { type Person, type PersonAct, resetText, roleChangeText } from './states.ts';
 
 /** Invites a person, for the first time or again, and shows their one-time link. */
@@ -31,12 +32,8 @@ export function InviteDialog({
       }}
       note="With an identity provider, they can also sign in with it at once, using this e-mail address."
     >
-      {(onMade) => (
-        <InviteForm
-          known={invited === 'somebody' ? null : invited}
-          onMade={onMade}
-          onClose={onClose}
-        />
+      {(form) => (
+        <InviteForm known={invited === 'somebody' ? null : invited} {...form} onClose={onClose} />
       )}
     </LinkDialog>
   );
@@ -45,16 +42,18 @@ export function InviteDialog({
 function InviteForm({
   known,
   onMade,
+  onPending,
   onClose,
-}: {
+}: MadeOnceForm<Link> & {
   readonly known: Person | null;
-  readonly onMade: (link: Link) => void;
   readonly onClose: () => void;
 }) {
   const [email, setEmail] = useState(known?.email ?? '');
   const [name, setName] = useState(known?.name ?? '');
   const [role, setRole] = useState<OrderedRole>(known?.role ?? 'viewer');
   const invite = useApiMutation('people', 'invite');
+  const { isPending } = invite;
+  useEffect(() => onPending(isPending), [onPending, isPending]);
   return (
     <form
       onSubmit={(event) => {
@@ -89,10 +88,10 @@ function InviteForm({
         <RoleSelect roles={ORDERED_ROLES} value={role} onChange={setRole} />
         <ActFailure error={invite.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" disabled={isPending} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" disabled={email.trim() === ''} loading={invite.isPending}>
+          <Button type="submit" disabled={email.trim() === ''} loading={isPending}>
             Create invitation
           </Button>
         </Group>
@@ -114,6 +113,9 @@ const LABELS = {
   disable: 'Disable',
   signOutEverywhere: 'Sign out everywhere',
 } as const;
+
+/** Somebody else was faster. */
+const NOTHING_CHANGED = 'Nothing was changed.';
 
 /** Changes a person's access: shows what follows, and asks why. */
 export function PersonActDialog({
@@ -141,30 +143,33 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
     signOutEverywhere: signOut,
   }[act];
 
-  const done = (message: string) => (): void => {
-    notifications.show({ title: person.email, message });
+  const done = ({ changed }: { readonly changed: boolean }, message: string): void => {
+    notifications.show({ title: person.email, message: changed ? message : NOTHING_CHANGED });
     onClose();
   };
   const run = (reason: string | undefined): void => {
     const input = { personId: person.personId, reason };
     if (act === 'setRole') {
-      const onSuccess = done(`Role changed to ${ROLE_LABELS[role].toLowerCase()}.`);
-      setRoleOf.mutate({ ...input, role }, { onSuccess });
+      const text = `Role changed to ${ROLE_LABELS[role].toLowerCase()}.`;
+      setRoleOf.mutate({ ...input, role }, { onSuccess: (answer) => done(answer, text) });
     } else if (act === 'disable') {
       disable.mutate(input, {
-        onSuccess: ({ tokensMade }) => {
+        onSuccess: ({ changed, tokensMade }) => {
           const left =
             tokensMade === 0
               ? ''
               : ` ${countText(tokensMade, 'token')} that they created still ${tokensMade === 1 ? 'works' : 'work'}.`;
-          done(`Disabled.${left}`)();
+          done({ changed }, `Disabled.${left}`);
         },
       });
     } else if (act === 'signOutEverywhere') {
       signOut.mutate(input, {
-        onSuccess: ({ endedCount }) => done(`${countText(endedCount, 'session')} ended.`)(),
+        onSuccess: ({ endedCount }) =>
+          done({ changed: true }, `${countText(endedCount, 'session')} ended.`),
       });
-    } else enable.mutate(input, { onSuccess: done('They can sign in again.') });
+    } else {
+      enable.mutate(input, { onSuccess: (answer) => done(answer, 'They can sign in again.') });
+    }
   };
   return (
     <ActDialog
@@ -174,6 +179,7 @@ function OpenDialog({ act, person, onClose }: PersonActRequest & { readonly onCl
       reason={act === 'disable' ? 'required' : 'optional'}
       actLabel={LABELS[act]}
       isDangerous={act === 'disable' || act === 'signOutEverywhere'}
+      isReady={act !== 'setRole' || role !== person.role}
       act={{ isPending: mutation.isPending, error: mutation.error, run }}
     >
       {act === 'setRole' ? (
@@ -198,7 +204,9 @@ function RoleChoice({
   return (
     <Stack gap="xs">
       <RoleSelect roles={ORDERED_ROLES} value={role} onChange={onChange} />
-      <Text size="sm">{roleChangeText(person.role, role, me?.personId === person.personId)}</Text>
+      <Text size="sm">
+        <VisibleText>{roleChangeText(person, role, me?.personId === person.personId)}</VisibleText>
+      </Text>
     </Stack>
   );
 }
@@ -247,8 +255,8 @@ export function ResetPasswordDialog({
       }}
       note="Nothing changes until the link is used. A newer link, or Disable, ends it."
     >
-      {(onMade) =>
-        person === null ? null : <ResetForm person={person} onMade={onMade} onClose={onClose} />
+      {(form) =>
+        person === null ? null : <ResetForm person={person} {...form} onClose={onClose} />
       }
     </LinkDialog>
   );
@@ -257,14 +265,16 @@ export function ResetPasswordDialog({
 function ResetForm({
   person,
   onMade,
+  onPending,
   onClose,
-}: {
+}: MadeOnceForm<Link> & {
   readonly person: Person;
-  readonly onMade: (link: Link) => void;
   readonly onClose: () => void;
 }) {
   const [reason, setReason] = useState('');
   const reset = useApiMutation('people', 'resetPassword');
+  const { isPending } = reset;
+  useEffect(() => onPending(isPending), [onPending, isPending]);
   return (
     <form
       onSubmit={(event) => {
@@ -287,10 +297,10 @@ function ResetForm({
         />
         <ActFailure error={reset.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" disabled={isPending} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" loading={reset.isPending}>
+          <Button type="submit" loading={isPending}>
             Create link
           </Button>
         </Group>
@@ -314,7 +324,7 @@ function LinkDialog({
   /** What else to know about the link that was made. */
   readonly note: string;
   /** The form; it reports the link that it made. */
-  readonly children: (onMade: (link: Link) => void) => ReactNode;
+  readonly children: (form: MadeOnceForm<Link>) => ReactNode;
 }) {
   return (
     <MadeOnceDialog

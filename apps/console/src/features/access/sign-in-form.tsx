@@ -1,16 +1,11 @@
 import { Button, PasswordInput, Stack, TextInput, VisuallyHidden } from '@mantine/core';
 import { IconExternalLink, IconLogin2 } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
+import { problemOf, type SignInProblem } from '~/lib/auth-problems.ts';
 import { announceSignIn, signIn, signInWithOidc } from '~/lib/auth.ts';
 import { Notice } from '~/ui/states.tsx';
 import { CopyableId } from '~/ui/text.tsx';
-import {
-  PASSWORD_LENGTH,
-  passwordProblem,
-  problemOf,
-  type SignInProblem,
-  untilText,
-} from './sign-in-texts.ts';
+import { PASSWORD_LENGTH, passwordProblem, untilText } from './sign-in-texts.ts';
 
 /** E-mail and password. Used by the sign-in page, and over a page whose session has ended. */
 export function SignInForm({

@@ -2,6 +2,7 @@
 
 import { Button, Divider, Stack, Text, TextInput, Title } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
+import { problemOf, type SignInProblem } from '~/lib/auth-problems.ts';
 import {
   acceptInvitation,
   announceSignIn,
@@ -12,14 +13,7 @@ import {
 import { Notice } from '~/ui/states.tsx';
 import { Wordmark } from '~/ui/text.tsx';
 import { NewPasswordInput, ProblemNotice, ProviderButton, SignInForm } from './sign-in-form.tsx';
-import {
-  linkHeading,
-  passwordProblem,
-  problemOf,
-  providerErrorText,
-  safePath,
-  type SignInProblem,
-} from './sign-in-texts.ts';
+import { linkHeading, passwordProblem, providerErrorText, safePath } from './sign-in-texts.ts';
 import classes from './sign-in-page.module.css';
 
 const RETRY_MS = 3_000;

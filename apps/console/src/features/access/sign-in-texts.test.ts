@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { problemOf } from '~/lib/auth-problems.ts';
 import type { AuthRefusal } from '~/lib/auth.ts';
 import {
   linkHeading,
   passwordProblem,
-  problemOf,
   providerErrorText,
   safePath,
   untilText,

@@ -6,6 +6,7 @@ import {
   personState,
   resetText,
   roleChangeText,
+  roleText,
 } from './states.ts';
 
 const NOW_MS = Date.parse('2026-11-21T12:00:00.000Z');
@@ -88,7 +89,23 @@ describe('acts on people', () => {
   });
 
   test('tells an administrator what they give up', () => {
-    expect(roleChangeText('admin', 'viewer', true)).toContain('not see this page');
-    expect(roleChangeText('viewer', 'operator', false)).not.toContain('not see');
+    const admin = { role: 'admin', namespaces: null } as const;
+    const viewer = { role: 'viewer', namespaces: null } as const;
+
+    expect(roleChangeText(admin, 'viewer', true)).toContain('not see this page');
+    expect(roleChangeText(viewer, 'operator', false)).not.toContain('not see');
+  });
+
+  test('shows the limit of a role, and says that it ends with the role', () => {
+    const limited = { role: 'operator', namespaces: ['games.eu', 'games.us'] } as const;
+    const free = { role: 'operator', namespaces: null } as const;
+
+    expect(roleText(limited)).toBe('Operator in games.eu, games.us');
+    expect(roleText(free)).toBe('Operator');
+    expect(roleChangeText(limited, 'viewer', false)).toContain(
+      'Their limit to games.eu, games.us ends.',
+    );
+    expect(roleChangeText(free, 'viewer', false)).not.toContain('limit');
+    expect(roleChangeText(limited, 'operator', false)).not.toContain('ends');
   });
 });

@@ -1,5 +1,6 @@
 import type { OrderedRole, TokenRole } from '@leasehold/keys-core';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
+import { ROLE_LABELS } from '~/lib/auth.ts';
 
 export type Token = Outputs['tokens']['list']['items'][number];
 
@@ -56,9 +57,10 @@ export const NO_BOUNDS: TokenBounds = {
   capacity: null,
 };
 
-/** Which bounds a role has: only a drone has a capacity and addresses, and a viewer starts nothing. */
+/** Which bounds a role has: only a drone has a capacity and addresses, a viewer starts nothing, and a gateway has none. */
 export function boundsOf(role: TokenRole): readonly (keyof TokenBounds)[] {
   if (role === 'drone') return ['programs', 'capacity', 'addresses'];
+  if (role === 'gateway') return [];
   return role === 'viewer' ? ['namespaces'] : ['namespaces', 'programs'];
 }
 
@@ -139,11 +141,22 @@ export function isLastAdmin(
   return people.every((other) => other.personId === person.personId || !isAdmin(other));
 }
 
+/** `Operator in games.eu`: a person's role, with the namespaces that it is limited to. Pure. */
+export function roleText({ role, namespaces }: Pick<Person, 'role' | 'namespaces'>): string {
+  const label = ROLE_LABELS[role];
+  return namespaces === null ? label : `${label} in ${namespaces.join(', ')}`;
+}
+
 /** What a change of role means for the person. Pure. */
-export function roleChangeText(from: OrderedRole, to: OrderedRole, isMe: boolean): string {
+export function roleChangeText(
+  { role: from, namespaces }: Pick<Person, 'role' | 'namespaces'>,
+  to: OrderedRole,
+  isMe: boolean,
+): string {
   if (from === to) return 'This is their role now.';
   const lost = isMe && from === 'admin' ? ' You will not see this page any more.' : '';
-  return `Open pages keep working. What the new role does not allow is refused from now on.${lost}`;
+  const limit = namespaces === null ? '' : ` Their limit to ${namespaces.join(', ')} ends.`;
+  return `Open pages keep working. What the new role does not allow is refused from now on.${limit}${lost}`;
 }
 
 /** What the link of a password reset does. Pure. */

@@ -11,7 +11,7 @@ import {
   TextInput,
 } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { type Role, TOKEN_ROLES, type TokenRole } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
 import { ROLE_LABELS } from '~/lib/auth.ts';
@@ -22,7 +22,13 @@ import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { Facts, PlainTable } from '~/ui/page.tsx';
 import { ActFailure, ErrorState, Notice } from '~/ui/states.tsx';
 import { Mono } from '~/ui/text.tsx';
-import { Example, MadeOnceDialog, RoleSelect, ShownOnce } from './dialog-parts.tsx';
+import {
+  Example,
+  MadeOnceDialog,
+  type MadeOnceForm,
+  RoleSelect,
+  ShownOnce,
+} from './dialog-parts.tsx';
 import {
   boundsInput,
   boundsOf,
@@ -47,7 +53,7 @@ export function TokenDialog({ isOpen, onClose }: DialogProps) {
       title={TITLE}
       shown={(token) => <NewToken token={token} onClose={onClose} />}
     >
-      {(onMade) => <TokenForm onMade={onMade} onClose={onClose} />}
+      {(form) => <TokenForm {...form} onClose={onClose} />}
     </MadeOnceDialog>
   );
 }
@@ -96,17 +102,17 @@ const DRONES_OFFERED = 100;
 /** What a new token is for, what it may do, and for how long. */
 function TokenForm({
   onMade,
+  onPending,
   onClose,
-}: {
-  readonly onMade: (token: Outputs['tokens']['create']) => void;
-  readonly onClose: () => void;
-}) {
+}: MadeOnceForm<Outputs['tokens']['create']> & { readonly onClose: () => void }) {
   const [name, setName] = useState('');
   const [role, setRole] = useState<TokenRole>('client');
   const [bounds, setBounds] = useState(NO_BOUNDS);
   const [droneId, setDroneId] = useState('');
   const [lifetime, setLifetime] = useState('90');
   const create = useApiMutation('tokens', 'create');
+  const { isPending } = create;
+  useEffect(() => onPending(isPending), [onPending, isPending]);
   const nowMs = useDatabaseNow();
   const expiresAt = nowMs === null ? undefined : expiryOf(lifetime, nowMs);
   const isDrone = role === 'drone';
@@ -151,10 +157,10 @@ function TokenForm({
         />
         <ActFailure error={create.error} />
         <Group justify="flex-end" gap="xs">
-          <Button variant="default" onClick={onClose}>
+          <Button variant="default" disabled={isPending} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" disabled={!mayMake} loading={create.isPending}>
+          <Button type="submit" disabled={!mayMake} loading={isPending}>
             Create token
           </Button>
         </Group>
@@ -233,7 +239,8 @@ function TokenBoundsInputs({
         {...LISTS[name]}
         size="xs"
         placeholder={bounds[name].length === 0 ? LISTS[name].placeholder : ''}
-        splitChars={[',', ' ']}
+        // A namespace may have spaces and commas in it: only Enter ends one.
+        splitChars={name === 'namespaces' ? [] : [',', ' ']}
         acceptValueOnBlur
         value={bounds[name]}
         onChange={(value) => onChange({ ...bounds, [name]: value })}

@@ -45,6 +45,10 @@ describe('boundsInput', () => {
     });
   });
 
+  test('a gateway has no bounds: the API refuses them', () => {
+    expect(boundsInput('gateway', all)).toEqual({});
+  });
+
   test('sends no bound that was not filled in, but sends a capacity of 0', () => {
     expect(boundsInput('drone', NO_BOUNDS)).toEqual({});
     expect(boundsInput('drone', { ...NO_BOUNDS, capacity: 0 })).toEqual({ capacity: 0 });

@@ -73,20 +73,25 @@ export function EventsPage() {
     ...eventListInput({ ...address, search, face, kinds }),
     ...filter.input,
   };
-  const read = useLiveQuery('events', 'list', input, { everyMs: EVERY_MS });
+  const problems = eventProblems(search);
+  const isWrong = problems.length > 0;
+  const read = useLiveQuery('events', 'list', input, { everyMs: EVERY_MS, enabled: !isWrong });
   const total = useTotal('events', input, read);
   const range = timeRangeOf(address);
   const isFiltered = address.q !== '' || face !== null || kinds.length > 0 || !isAnyTime(range);
   const shown = useShownEvent(address.event, read.data?.items ?? []);
   return (
     <>
-      <PageHeader title="Events" actions={<ExportMenu list="events" input={input} />} />
+      <PageHeader
+        title="Events"
+        actions={<ExportMenu list="events" input={input} isDisabled={isWrong} />}
+      />
       <FilterRow>
         <SearchBox
           label="Search events"
           placeholder="Whole name, or namespace: lease:"
           value={address.q}
-          problems={eventProblems(search)}
+          problems={problems}
           onChange={(q) => setAddress({ q: q === '' ? null : q, after: null })}
         />
         <FilterMenu

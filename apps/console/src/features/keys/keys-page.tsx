@@ -26,7 +26,10 @@ export function KeysPage() {
   const total = useTotal('keys', list.input, read);
   return (
     <>
-      <PageHeader title="Keys" actions={<ExportMenu list="keys" input={list.input} />} />
+      <PageHeader
+        title="Keys"
+        actions={<ExportMenu list="keys" input={list.input} isDisabled={!list.options.enabled} />}
+      />
       <GrantList
         face="key"
         list={list}

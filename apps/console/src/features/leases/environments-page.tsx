@@ -42,7 +42,7 @@ export function EnvironmentsPage() {
         actions={
           <>
             <FreezeButton />
-            <ExportMenu list="environments" input={list.input} />
+            <ExportMenu list="environments" input={list.input} isDisabled={!list.options.enabled} />
           </>
         }
       />

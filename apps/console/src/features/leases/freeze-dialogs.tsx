@@ -17,13 +17,25 @@ const TIMES = [
   { value: '24', label: '1 day' },
   { value: '168', label: '1 week' },
 ];
+const HOURS_FIRST = '4';
 
 /** Freezes an environment, or all of a namespace, from now on. */
 export function FreezeDialog({ isOpen, onClose }: DialogProps) {
   const freeze = useApiMutation('environments', 'freeze');
   const [place, setPlace] = useState('');
-  const [hours, setHours] = useState('4');
+  const [hours, setHours] = useState(HOURS_FIRST);
   const [isStopping, setStopping] = useState(false);
+  const [wasOpen, setWasOpen] = useState(isOpen);
+  if (isOpen !== wasOpen) {
+    setWasOpen(isOpen);
+    // Nothing of the last freeze, least of all that it tells holders to stop.
+    if (isOpen) {
+      setPlace('');
+      setHours(HOURS_FIRST);
+      setStopping(false);
+      freeze.reset();
+    }
+  }
   const asked = placeOf(place);
   return (
     <ActDialog
@@ -93,6 +105,12 @@ export function EndFreezeDialog({
   freeze,
 }: DialogProps & { readonly freeze: Freeze }) {
   const unfreeze = useApiMutation('environments', 'unfreeze');
+  const [wasOpen, setWasOpen] = useState(isOpen);
+  if (isOpen !== wasOpen) {
+    setWasOpen(isOpen);
+    // The error may be that of another freeze.
+    if (isOpen) unfreeze.reset();
+  }
   const { freezeId, datacenter } = freeze;
   return (
     <ActDialog

@@ -74,7 +74,7 @@ function LeaseList() {
         placeholder="Part of a name, or holder: phase: namespace:"
         tools={
           <span className={classes['end']}>
-            <ExportMenu list="leases" input={list.input} />
+            <ExportMenu list="leases" input={list.input} isDisabled={!list.options.enabled} />
           </span>
         }
       >

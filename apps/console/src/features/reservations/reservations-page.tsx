@@ -61,7 +61,7 @@ export function ReservationsPage() {
         title="Reservations"
         actions={
           <>
-            <ExportMenu list="reservations" input={input} />
+            <ExportMenu list="reservations" input={input} isDisabled={problems.length > 0} />
             <ReserveButton />
           </>
         }

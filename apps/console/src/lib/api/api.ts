@@ -50,6 +50,11 @@ export function setCsrfToken(token: string | null): void {
   csrfToken = token;
 }
 
+/** Whether mutations are sent with this token already. */
+export function isCsrfToken(token: string): boolean {
+  return token === csrfToken;
+}
+
 const deltaFetch = createDeltaFetch((url, init) => fetch(url, init));
 
 /** The browser's client. */

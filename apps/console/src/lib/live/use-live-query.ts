@@ -7,6 +7,7 @@ import {
   useQueryClient,
   type UseQueryResult,
 } from '@tanstack/react-query';
+import type { SessionView } from '@leasehold/api/contract';
 import { useEffect, useState } from 'react';
 import {
   api,
@@ -17,11 +18,13 @@ import {
   type Outputs,
   type Procedure,
   query,
+  setCsrfToken,
   toApiError,
 } from '~/lib/api/api.ts';
-import { signedOut } from '~/lib/session.tsx';
+import { signedOut, useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
 import { pause, stream } from './live-state.ts';
+import { sendAgain } from './send-again.ts';
 
 const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared', 'failingCallbacks']);
 
@@ -119,10 +122,19 @@ export function useApiMutation<G extends Group, P extends Procedure<G>>(
   procedure: P,
 ): UseMutationResult<Outputs[G][P], ApiError, Inputs[G][P]> {
   const queryClient = useQueryClient();
+  const { person } = useSession();
   const mutation = useMutation<Outputs[G][P], ApiError, Inputs[G][P]>({
     mutationFn: async (input) => {
       try {
-        return (await api.mutation(`${group}.${procedure}`, input)) as Outputs[G][P];
+        return await sendAgain(
+          async () => (await api.mutation(`${group}.${procedure}`, input)) as Outputs[G][P],
+          {
+            personId: person?.personId,
+            read: async () => (await api.query('session.get')) as SessionView,
+            setCsrfToken,
+            reload: () => window.location.reload(),
+          },
+        );
       } catch (error) {
         const failure = toApiError(error);
         if (isSignedOut(failure)) signedOut.raise();

@@ -120,7 +120,7 @@ function useRevoke(face: GrantFace) {
         ...(isAbandoned ? { abandon: true } : {}),
       };
       const requestedAtMs = databaseClock.nowMs() ?? Date.parse(grant.asOf);
-      // Followed even if the dialog is closed before the answer is there.
+      // Followed even if the page was left before the answer is there.
       mutation.mutateAsync(input).then(
         (answer: RevokeAnswer) => {
           followedRevokes.follow({

@@ -29,7 +29,12 @@ export interface BulkBarProps {
   readonly face: GrantFace;
   readonly selection: Pick<Selection<GrantView>, 'count' | 'items' | 'clear' | 'setAll'>;
   /** What the search of the list finds, on all of its pages. */
-  readonly matching: { readonly input: ListedInput; readonly total: Count | undefined };
+  readonly matching: {
+    readonly input: ListedInput;
+    readonly total: Count | undefined;
+    /** Why it must not be read. */
+    readonly whyNot: string | undefined;
+  };
 }
 
 /** What can be done to the chosen rows; stands at the foot of the page. */
@@ -96,7 +101,7 @@ export function BulkBar({ face, selection, matching }: BulkBarProps) {
 }
 
 /** Chooses all that the search finds, where that is more than what is chosen; at most what one action may have. */
-function SelectMatching({ face, selection, matching: { input, total } }: BulkBarProps) {
+function SelectMatching({ face, selection, matching: { input, total, whyNot } }: BulkBarProps) {
   const { read, readCount, error } = useMatching(face, input);
   if (total === undefined || selection.count >= Math.min(total.count, LIMITS.bulkItemsMax)) {
     return null;
@@ -104,9 +109,10 @@ function SelectMatching({ face, selection, matching: { input, total } }: BulkBar
   const isAll = total.isExact && total.count <= LIMITS.bulkItemsMax;
   return (
     <>
-      <Button
+      <GuardedButton
         variant="subtle"
         size="compact-xs"
+        whyNot={whyNot}
         disabled={readCount !== null}
         onClick={() =>
           void read(({ items }) =>
@@ -122,7 +128,7 @@ function SelectMatching({ face, selection, matching: { input, total } }: BulkBar
             ? `Select all ${count(total.count)} that match`
             : `Select the first ${count(LIMITS.bulkItemsMax)} that match`
           : `Reading ${count(readCount)} …`}
-      </Button>
+      </GuardedButton>
       <ActFailure error={error} />
     </>
   );
@@ -134,9 +140,12 @@ const NONE: readonly GrantView[] = [];
 export function StopAll({
   face,
   input,
+  searchWhyNot,
 }: {
   readonly face: GrantFace;
   readonly input: ListedInput;
+  /** Why what the search finds must not be read. */
+  readonly searchWhyNot: string | undefined;
 }) {
   const [, setBulkId] = useBulkId();
   const [found, setFound] = useState<{
@@ -149,6 +158,7 @@ export function StopAll({
   const isElsewhere = datacenter !== 'all' && at(datacenter).datacenter !== undefined;
   const whyNot =
     roleWhyNot ??
+    searchWhyNot ??
     (isElsewhere ? 'Bulk actions work in one datacenter. Use the console there.' : undefined);
   return (
     <>

@@ -44,7 +44,10 @@ export function BulkPanel({
   if (read.data === undefined) {
     return read.isError ? (
       <section className={classes['panel']} aria-label="Bulk action">
-        <ErrorState read={read} what="the bulk action" />
+        <div className={classes['head']}>
+          <ErrorState read={read} what="the bulk action" />
+          <ClosePanel onClose={onClose} />
+        </div>
       </section>
     ) : null;
   }
@@ -74,7 +77,7 @@ export function BulkPanel({
             Abort
           </GuardedButton>
         ) : (
-          <CloseButton size="sm" aria-label="Close the bulk action" onClick={onClose} />
+          <ClosePanel onClose={onClose} />
         )}
       </div>
       {/* Over, nothing is read any more. */}
@@ -92,6 +95,10 @@ export function BulkPanel({
       <Failures face={face} bulkId={bulkId} progress={progress} />
     </section>
   );
+}
+
+function ClosePanel({ onClose }: { readonly onClose: () => void }) {
+  return <CloseButton size="sm" aria-label="Close the bulk action" onClick={onClose} />;
 }
 
 const STATES: Record<BulkProgress['state'], string> = {

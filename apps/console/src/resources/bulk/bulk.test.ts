@@ -3,6 +3,7 @@ import {
   bulkProgressText,
   bulkSteps,
   bulkTitle,
+  lookAgainMs,
   selectionText,
   stoppingText,
   worstCaseText,
@@ -42,4 +43,10 @@ describe('texts of bulk actions', () => {
       expect(bulkSteps(action, 'key', 'force').at(-1)).toContain('Only the listed grants');
     }
   });
+});
+
+it('a bulk action that nobody knows or may see is not asked for again', () => {
+  expect(lookAgainMs(undefined, null)).toBeGreaterThan(0);
+  expect(lookAgainMs(undefined, { isRetryable: true })).toBeGreaterThan(0);
+  expect(lookAgainMs(undefined, { isRetryable: false })).toBe(false);
 });

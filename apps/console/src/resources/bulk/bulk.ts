@@ -1,7 +1,7 @@
 /** What bulk actions are called, and what they do, in words. Pure. */
 import { useQuery } from '@tanstack/react-query';
 import { textParam, useQueryState } from '~/lib/address.ts';
-import { type Outputs, query } from '~/lib/api/api.ts';
+import { type ApiError, type Outputs, query } from '~/lib/api/api.ts';
 import { count, countText, duration } from '~/lib/format.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
@@ -36,9 +36,17 @@ export function isAllOver(progress: BulkProgress): boolean {
 export function useBulkProgress(bulkId: string) {
   return useQuery({
     ...query('bulk', 'get', { bulkId }),
-    refetchInterval: ({ state: { data } }) =>
-      data === undefined || !isAllOver(data) ? LOOK_EVERY_MS : false,
+    refetchInterval: ({ state: { data, error } }) => lookAgainMs(data, error),
   });
+}
+
+/** In how long to look again; false: never, because all is over, or no other answer will come. */
+export function lookAgainMs(
+  progress: BulkProgress | undefined,
+  error: Pick<ApiError, 'isRetryable'> | null,
+): number | false {
+  if (error?.isRetryable === false) return false;
+  return progress === undefined || !isAllOver(progress) ? LOOK_EVERY_MS : false;
 }
 
 /** Keeps the names of the chosen grants for this tab, because the API answers lease ids. */

@@ -23,6 +23,7 @@ import {
   GRANT_SORTS,
   grantSearchProblems,
   type GrantSort,
+  searchWhyNot,
 } from './grant-search.ts';
 import { DatacenterMenu, NothingFound, withDatacenter } from './list-parts.tsx';
 
@@ -84,6 +85,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
     [columns, filter.isSeveral],
   );
   const [, many] = FACE_WORDS[face];
+  const whyNot = searchWhyNot(problems);
   return (
     <>
       <BulkPanel face={face} />
@@ -98,7 +100,9 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
         <PhaseFilter label={phaseLabel} state={state} />
         {filters}
         <DatacenterMenu filter={filter} />
-        {state.search.fields['namespace'] === undefined ? null : <StopAll {...{ face, input }} />}
+        {state.search.fields['namespace'] === undefined ? null : (
+          <StopAll {...{ face, input }} searchWhyNot={whyNot} />
+        )}
         {tools}
       </FilterRow>
       <DataTable
@@ -117,7 +121,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
           </NothingFound>
         }
       />
-      <BulkBar {...{ face, selection, matching: { input, total } }} />
+      <BulkBar {...{ face, selection, matching: { input, total, whyNot } }} />
     </>
   );
 }

@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { parseSearch } from '~/lib/search.ts';
-import { grantListInput, grantSearchProblems, phaseInput, phaseProblems } from './grant-search.ts';
+import {
+  grantListInput,
+  grantSearchProblems,
+  phaseInput,
+  phaseProblems,
+  searchWhyNot,
+} from './grant-search.ts';
 
 const search = (text: string) => parseSearch(text, ['holder', 'phase', 'lease']);
 const asked = (text: string) =>
@@ -29,6 +35,13 @@ test('a value that no grant can have is reported, with the allowed values', () =
   expect(
     grantSearchProblems(search('phase:held lease:b39f7a4a-0d2c-4a55-9f6a-6b8d7c1a2f30')),
   ).toEqual([]);
+});
+
+test('nothing is done with all that a search finds while a part of it is wrong', () => {
+  expect(searchWhyNot(grantSearchProblems(search('holder:pay-1 phase:nonsense')))).toBe(
+    'Correct the search first: phase: is one of free, held, expiring, expired, any.',
+  );
+  expect(searchWhyNot(grantSearchProblems(search('holder:pay-1 phase:held')))).toBeUndefined();
 });
 
 test('the rows that the overview counts can be listed, however long ago they were granted', () => {

@@ -112,6 +112,14 @@ export function grantSearchProblems(search: Search): readonly string[] {
   ];
 }
 
+/**
+ * Why nothing can be done with all that a search finds; undefined without a problem. What is wrong in it is left out of
+ * what is asked for, so that much more would be found than was meant.
+ */
+export function searchWhyNot(problems: readonly string[]): string | undefined {
+  return problems.length === 0 ? undefined : `Correct the search first: ${problems.join('; ')}.`;
+}
+
 /** The value of `phase:` for every phase, no matter how long ago the grant ended. */
 export const ANY_PHASE = 'any';
 

@@ -107,6 +107,7 @@ export function ExportMenu({
   readonly list: ExportedList;
   /** The input of the list's procedure; its page is left out. */
   readonly input: object;
+  /** While a part of the search is wrong: it is left out of the input, so that too much would be exported. */
   readonly isDisabled?: boolean;
 }) {
   const filters = input as Readonly<Record<string, unknown>>;
