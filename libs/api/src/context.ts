@@ -226,6 +226,8 @@ export interface CallerUse extends ReservationUse {
   noteWritten(bytes: number): void;
   /** Records how many leases were granted (positive) or released (negative). */
   noteHeld(change: number): void;
+  /** This use, with the leases of another principal: of a caller of another datacenter, with its role. */
+  heldBy(principal: string, role: Role): CallerUse;
 }
 
 /** What one request, or one WebSocket connection, comes with. */

@@ -1,3 +1,4 @@
+import { FAIR_USE_DEFAULTS } from '@leasehold/keys-core';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { accessOf, openUse } from '../testing/test-fair-use.ts';
 import type { FairUse, PrincipalUse } from './fair-use.ts';
@@ -192,6 +193,20 @@ describe('held leases', () => {
     vi.advanceTimersByTime(2_001);
     await mine.mayHold(1);
     expect(heldOf(fairUse)).toBe(10);
+  });
+
+  test('a caller of another datacenter is held to the limit of its role, by what it holds here itself', async () => {
+    const { heldLeases: max } = FAIR_USE_DEFAULTS.client;
+    const { fairUse } = openUse(() => new Map([['dc1/busy', max]]));
+    const peer = fairUse.of(accessOf('peer', {}, 'peer:dc1'));
+    const [busy, idle] = ['dc1/busy', 'dc1/idle'].map((name) => peer.heldBy(name, 'client'));
+    busy?.noteHeld(max);
+
+    await expect(busy?.mayHold(1)).rejects.toMatchObject({
+      code: 'quota.exceeded',
+      details: { limit: 'heldLeases', max },
+    });
+    expect(idle?.mayHold(1)).toBeUndefined();
   });
 
   test('a grant that is made while the database counts is neither lost nor counted twice', async () => {

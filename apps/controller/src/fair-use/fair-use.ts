@@ -272,6 +272,17 @@ class Use implements PrincipalUse {
       startWriting: (bytes) => this.startWriting(bytes),
       noteWritten: (bytes) => this.noteWritten(bytes),
       noteHeld: (change) => this.noteHeld(change),
+      heldBy: (principal, role) => this.heldBy(principal, role),
+    };
+  }
+
+  heldBy(principal: string, role: Role): CallerUse {
+    const max = this.#shared.limits[role].heldLeases;
+    return {
+      ...this.inBackground(),
+      read: (run, kind) => this.read(run, kind),
+      mayHold: (count) => this.#mayHold(principal, max, count),
+      noteHeld: (change) => this.#shared.held.note(principal, change),
     };
   }
 
@@ -313,11 +324,14 @@ class Use implements PrincipalUse {
   }
 
   mayHold(count: number): Promise<void> | undefined {
+    return this.#mayHold(this.principal, this.#limits.heldLeases, count);
+  }
+
+  #mayHold(principal: string, max: number, count: number): Promise<void> | undefined {
     const { held } = this.#shared;
-    const max = this.#limits.heldLeases;
-    if (held.changeOf(this.principal) > max * HELD_SHARE_RECOUNT) this.#recount();
-    if (held.estimateOf(this.principal) + count <= max * HELD_SHARE_NEAR) return undefined;
-    return this.#assertMayHold(count, max);
+    if (held.changeOf(principal) > max * HELD_SHARE_RECOUNT) this.#recount();
+    if (held.estimateOf(principal) + count <= max * HELD_SHARE_NEAR) return undefined;
+    return this.#assertMayHold(principal, max, count);
   }
 
   startReserving(): () => void {
@@ -336,11 +350,11 @@ class Use implements PrincipalUse {
     this.#shared.held.note(this.principal, change);
   }
 
-  async #assertMayHold(count: number, max: number): Promise<void> {
+  async #assertMayHold(principal: string, max: number, count: number): Promise<void> {
     const { held } = this.#shared;
     await held.refresh();
-    const needed = held.estimateOf(this.principal) + count;
-    if (needed > max) throw this.#exceeded('heldLeases', needed);
+    const needed = held.estimateOf(principal) + count;
+    if (needed > max) throw this.#exceeded('heldLeases', needed, max);
   }
 
   #countInHour(limit: Hourly, count: number): () => void {
@@ -371,9 +385,9 @@ class Use implements PrincipalUse {
     return rateLimited(limit, this.#limits[limit], Math.max(1, Math.ceil(retryAfterMs)));
   }
 
-  #exceeded(limit: FairUseLimit, used: number): Error {
+  #exceeded(limit: FairUseLimit, used: number, max: number = this.#limits[limit]): Error {
     this.#shared.onRefusal(limit, this.#role);
-    return quotaExceeded(limit, this.#limits[limit], used);
+    return quotaExceeded(limit, max, used);
   }
 }
 

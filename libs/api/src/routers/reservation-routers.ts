@@ -187,5 +187,7 @@ function forwardedContext(
 ): ForwardedContext {
   const { services, signal, life, use, requestId } = ctx;
   const access = accessFrom(ctx.access.peer ?? '', caller);
-  return { access, services, signal, life, use, source, requestId, isForwarded: true };
+  // What it holds here counts as its own, and not as that of all callers of its datacenter.
+  const own = use?.heldBy(access.principal, access.role);
+  return { access, services, signal, life, use: own, source, requestId, isForwarded: true };
 }
