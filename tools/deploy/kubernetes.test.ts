@@ -34,6 +34,7 @@ const PROCESSES: Readonly<Record<string, Part>> = {
   gateway: 'gateway',
 };
 const monitorSchema = z.strictObject({
+  jobLabel: z.string(),
   selector: z.strictObject({ matchLabels: z.record(z.string(), z.string()) }),
   endpoints: z.tuple([
     z.strictObject({
@@ -202,6 +203,22 @@ describe('the manifests for Kubernetes', () => {
     expect(origin).toBe(`https://${rules[0]?.host ?? ''}`);
   });
 
+  test('Prometheus gives controllers the name of the job that the alerts ask for', () => {
+    const [monitor] = MANIFESTS.filter(({ kind }) => kind === 'ServiceMonitor');
+    const { jobLabel, selector } = z.object({ spec: monitorSchema }).parse(monitor?.whole).spec;
+    const jobs = MANIFESTS.filter(
+      ({ kind, metadata }) => kind === 'Service' && matches(selector.matchLabels, metadata.labels),
+    ).map(({ metadata }) => metadata.labels[jobLabel]);
+    const alerts = readFileSync(path.join(DEPLOY, 'observability/alerts.yaml'), 'utf8');
+    const [, rule = ''] = /alert: LeaseholdControllerDown\n +expr: '(.*)'/u.exec(alerts) ?? [];
+
+    // Without a service that it finds, Prometheus has no series that could be 0.
+    expect(rule).toBe('up{job="leasehold"} == 0 or absent(up{job="leasehold"})');
+    const asked = [...alerts.matchAll(/^ +expr: .*job="([^"]*)"/gmu)].map(([, job]) => job);
+    expect(jobs).toEqual(['leasehold']);
+    expect(new Set(asked)).toEqual(new Set(jobs));
+  });
+
   test('Prometheus may reach the port at which it reads gateways', () => {
     const allowed = MANIFESTS.filter(({ kind }) => kind === 'NetworkPolicy')
       .flatMap((manifest) => selectionOf(manifest) ?? [])
@@ -224,7 +241,23 @@ describe('the manifests for Kubernetes', () => {
   });
 });
 
+/** Everything with containers, wherever it is in a manifest. */
+function podSpecsIn(value: unknown): Readonly<Record<string, unknown>>[] {
+  if (typeof value !== 'object' || value === null) return [];
+  const own = 'containers' in value ? [{ ...value }] : [];
+  return [...own, ...Object.values(value).flatMap(podSpecsIn)];
+}
+
 describe('every pod', () => {
+  test('gets no variables of services: that of `leasehold` would be LEASEHOLD_PORT=tcp://…', () => {
+    const pods = MANIFESTS.flatMap(({ file, whole }) =>
+      podSpecsIn(whole).map(({ enableServiceLinks }) => ({ file, enableServiceLinks })),
+    );
+
+    expect(pods).toHaveLength(WORKLOADS.length);
+    expect(pods.filter(({ enableServiceLinks }) => enableServiceLinks !== false)).toEqual([]);
+  });
+
   test.each(WORKLOADS.map((one) => [processOf(one), one] as const))(
     'of %s has a read-only root, no capability and no token of the cluster',
     (process, one) => {

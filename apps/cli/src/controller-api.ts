@@ -16,6 +16,7 @@ export type RefusalView = ItemOf<ControllerApi['refusals']['list']['query']>;
 export type WebhookView = NonNullable<
   Awaited<ReturnType<ControllerApi['webhook']['get']['query']>>
 >;
+export type KeyView = NonNullable<Awaited<ReturnType<ControllerApi['keys']['get']['query']>>>;
 export type LeaseView = ItemOf<ControllerApi['leases']['list']['query']>;
 export type PoolView = NonNullable<LeaseView['pool']>;
 export type LeaseTreeNode = ItemOf<ControllerApi['leases']['tree']['query']>;

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
@@ -8,8 +8,8 @@ import { chooseSocketPath, writeWardenRecord } from './records.ts';
 import { upgradeDrone, upgradeOptions } from './upgrade.ts';
 import { lineChannel, PROTOCOL_VERSION, REQUEST_LINE_MAX } from './warden/protocol.ts';
 
-/** A running warden of another protocol: it refuses every introduction, as wardens do. */
-async function startForeignWarden(stateDir: string, protocol: number): Promise<string[]> {
+/** A running warden that answers every introduction so; the list has what it was asked. */
+async function startWarden(stateDir: string, answer: object): Promise<string[]> {
   const asked: string[] = [];
   const server = net.createServer((socket) => {
     const channel = lineChannel(socket, {
@@ -17,8 +17,8 @@ async function startForeignWarden(stateDir: string, protocol: number): Promise<s
       onLine(line) {
         const { id, op } = JSON.parse(line) as { id: number; op: string };
         asked.push(op);
-        channel.send({ id, ok: false, problem: `this warden speaks protocol ${String(protocol)}` });
-        channel.close();
+        channel.send({ id, ...answer });
+        if (!('value' in answer)) channel.close();
       },
     });
     socket.on('error', () => socket.destroy());
@@ -30,7 +30,8 @@ async function startForeignWarden(stateDir: string, protocol: number): Promise<s
   return asked;
 }
 
-test('an upgrade to a version that cannot command the running warden is refused before anything changes', async () => {
+/** A drone with a warden, its installed program, and the new version. */
+async function droneToUpgrade(answer: object) {
   const home = await mkdtemp(path.join(os.tmpdir(), 'lh-upgrade-'));
   onTestFinished(() => rm(home, { recursive: true, maxRetries: 10 }));
   const stateDir = path.join(home, 'state');
@@ -48,23 +49,32 @@ test('an upgrade to a version that cannot command the running warden is refused 
   );
   await writeFile(program, '// the new version');
   await writeFile(installed, '// the former version');
-  const asked = await startForeignWarden(stateDir, PROTOCOL_VERSION - 1);
+  const asked = await startWarden(stateDir, answer);
   const options = upgradeOptions(
     'drone',
     ['--config', config, '--install', installed, '--timeout', '1s'],
     { LEASEHOLD_TOKEN: `lh_${'x'.repeat(32)}`, LEASEHOLD_HOME: home },
   );
   const said: string[] = [];
+  const upgrade = (): Promise<void> =>
+    upgradeDrone({
+      ...options,
+      command: [process.execPath, program],
+      build: 'next',
+      say: (line) => said.push(line),
+    });
+  return { upgrade, stateDir, program, installed, asked, said };
+}
 
-  const upgrade = upgradeDrone({
-    ...options,
-    command: [process.execPath, program],
-    build: 'next',
-    say: (line) => said.push(line),
+test('an upgrade to a version that cannot command the running warden is refused before anything changes', async () => {
+  const problem = `this warden speaks protocol ${String(PROTOCOL_VERSION - 1)}`;
+  const { upgrade, stateDir, installed, asked, said } = await droneToUpgrade({
+    ok: false,
+    problem,
   });
 
-  await expect(upgrade).rejects.toThrow(
-    `This version cannot command the warden that runs (this warden speaks protocol ${String(PROTOCOL_VERSION - 1)}). Drain the drone, stop it with SIGTERM and start the new version.`,
+  await expect(upgrade()).rejects.toThrow(
+    `This version cannot command the warden that runs (${problem}). Drain the drone, stop it with SIGTERM and start the new version.`,
   );
   expect(await readFile(installed, 'utf8')).toBe('// the former version');
   expect(existsSync(`${installed}.former`)).toBe(false);
@@ -72,4 +82,20 @@ test('an upgrade to a version that cannot command the running warden is refused 
   expect(existsSync(path.join(stateDir, 'upgrade.log'))).toBe(false);
   expect(said).toEqual([]);
   expect(asked).toEqual(['peek']);
+});
+
+test('an upgrade to what is installed already keeps the former program', async () => {
+  const { upgrade, program, installed, said } = await droneToUpgrade({
+    ok: true,
+    value: { clockId: 'one', pid: process.pid, isolation: {} },
+  });
+  await copyFile(program, installed);
+  await writeFile(`${installed}.former`, '// the former version');
+
+  // The new version of this test ends at once.
+  await expect(upgrade()).rejects.toThrow('The new agent did not come into command');
+
+  expect(said).toEqual([`${installed} is this version already`]);
+  expect(await readFile(installed, 'utf8')).toBe('// the new version');
+  expect(await readFile(`${installed}.former`, 'utf8')).toBe('// the former version');
 });

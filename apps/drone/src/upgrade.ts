@@ -94,7 +94,11 @@ export async function upgradeDrone(upgrade: Upgrade): Promise<void> {
   const { config, command, install, say } = upgrade;
   await requireWarden(config.stateDir);
   const former = readAgentRecord(config.stateDir);
-  const installed = install === undefined ? undefined : installFile(command.at(-1) ?? '', install);
+  const program = command.at(-1) ?? '';
+  // A repeated upgrade would put this version in the place of the former program that is kept.
+  const isThere = install !== undefined && isSameFile(program, install);
+  const installed = install === undefined || isThere ? undefined : installFile(program, install);
+  if (isThere) say(`${install} is this version already`);
   if (installed !== undefined) say(`installed ${String(install)}${keptText(installed)}`);
   const agent = startAgent(upgrade);
   if ((await outcomeOfStart(upgrade, agent, former)) === 'failed') {
@@ -241,6 +245,10 @@ interface InstalledFile {
   readonly former: string | undefined;
   /** Puts the former program back. */
   undo(): void;
+}
+
+function isSameFile(program: string, target: string): boolean {
+  return existsSync(target) && readFileSync(target).equals(readFileSync(program));
 }
 
 /** Replaces a file at once: a process that runs it keeps its own, and one that starts gets the old or the new one. */

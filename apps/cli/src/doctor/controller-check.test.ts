@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { controllerThatAnswers } from '../testing/in-process.ts';
 import {
   crashLoopFindings,
+  droneFindings,
   engineFindings,
   gatewayAddressFinding,
   isolationFindings,
@@ -93,11 +94,15 @@ describe('the doctor on keys whose backends fail one after another', () => {
   const since = '2026-11-28T12:00:00.000Z';
   const failing = { failures: 5, since, backendId: 'bk-1', reason: 'exited', exitCode: 17 };
 
-  async function findingsOf(names: readonly string[], key: object | null) {
+  async function findingsOf(
+    names: readonly string[],
+    key: object | null,
+    { nextCursor = null, only = '' }: { nextCursor?: string | null; only?: string } = {},
+  ) {
     const { env } = await controllerThatAnswers((path) => {
-      if (path.includes('keys.get')) return key;
+      if (path.includes('keys.get')) return path.includes(only) ? key : null;
       if (path.includes('backends.get')) return { backendId: 'bk-1', program: 'web' };
-      return { items: names.map((name) => ({ namespace: 'game', name })), nextCursor: null };
+      return { items: names.map((name) => ({ namespace: 'game', name })), nextCursor };
     });
     const { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: token } = env;
     const connection = createControllerClient({ url, token, transport: 'http' });
@@ -133,6 +138,45 @@ describe('the doctor on keys whose backends fail one after another', () => {
     expect(findings).toHaveLength(11);
     expect(findings.at(-1)?.text).toMatch(/^2 more/u);
   });
+
+  test('does not say of keys beyond the tenth that they fail when they have recovered', async () => {
+    const names = Array.from({ length: 30 }, (_value, at) => `key-${String(at)}`);
+
+    const key = { failing, backendStatus: 'terminated' };
+    const findings = await findingsOf(names, key, { only: '"key-29"' });
+
+    expect(findings.map(({ subject }) => subject)).toEqual(['key game/key-29']);
+  });
+
+  test.each([
+    ['more keys than it looks at', 101, null],
+    ['more events than it reads', 1, 'next'],
+  ])('is unsure where there are %s', async (_what, count, nextCursor) => {
+    const names = Array.from({ length: count }, (_value, at) => `key-${String(at)}`);
+
+    expect(await findingsOf(names, null, { nextCursor })).toMatchObject([
+      { subject: 'keys', state: 'unsure' },
+    ]);
+  });
+});
+
+test('the doctor looks at every drone, also at those of a second page', async () => {
+  const one = {
+    ...offering,
+    ...{ isolation: full, engine: null, heartbeatAgeMs: 5, backendCount: 0, capacity: 1 },
+  };
+  const { env } = await controllerThatAnswers((path) => {
+    const isSecond = path.includes('"cursor":"two"');
+    const item = isSecond ? { ...one, droneId: 'drone-2', status: 'unreachable' } : one;
+    return { items: [item], nextCursor: isSecond ? null : 'two' };
+  });
+  const { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: token } = env;
+  const connection = createControllerClient({ url, token, transport: 'http' });
+  onTestFinished(() => connection.close());
+
+  expect(await droneFindings(connection.api, 'here')).toEqual(
+    expect.arrayContaining([expect.objectContaining({ subject: 'drone drone-2', state: 'wrong' })]),
+  );
 });
 
 describe('the doctor on gateways', () => {

@@ -3,14 +3,14 @@ import { type ControllerApi, createControllerClient, leaseholdErrorOf } from '@l
 import { isFullyIsolated, sayFailure } from '@leasehold/keys-core';
 import { failuresText, NotAController } from '@leasehold/service-kit/controllers';
 import type { Access } from '../contexts.ts';
-import type { DroneView, GatewaysView } from '../controller-api.ts';
+import type { DroneView, GatewaysView, KeyView } from '../controller-api.ts';
 import { failureOf } from '../failures.ts';
 import { holdOffText } from '../output/grant-text.ts';
 import { agoText, durationText, printable } from '../output/text.ts';
 import { type Scope, scopeText } from '../scope.ts';
 
 const READY_TIMEOUT_MS = 5_000;
-const DRONES_MAX = 500;
+const DRONES_A_PAGE = 500;
 
 /** Each controller, the token that is used with them, and the drones that report to them. */
 export async function examineController({ urls, token, from }: Access): Promise<Finding[]> {
@@ -94,10 +94,11 @@ async function clockFindings(api: ControllerApi): Promise<Finding[]> {
   ];
 }
 
-async function droneFindings(api: ControllerApi, tokenFrom: string): Promise<Finding[]> {
+/** The token, each drone, and what they offer together. */
+export async function droneFindings(api: ControllerApi, tokenFrom: string): Promise<Finding[]> {
   let drones: readonly DroneView[];
   try {
-    drones = (await api.drones.list.query({ limit: DRONES_MAX })).items;
+    drones = await allDrones(api);
   } catch (error) {
     const answered = leaseholdErrorOf(error);
     if (answered === undefined) throw error;
@@ -133,6 +134,17 @@ async function droneFindings(api: ControllerApi, tokenFrom: string): Promise<Fin
         )
       : well('programs', [...offered].sort().join(', ')),
   ];
+}
+
+async function allDrones(api: ControllerApi): Promise<DroneView[]> {
+  const drones: DroneView[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await api.drones.list.query({ limit: DRONES_A_PAGE, cursor });
+    drones.push(...page.items);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
+  return drones;
 }
 
 async function gatewayFindings(api: ControllerApi): Promise<Finding[]> {
@@ -219,37 +231,80 @@ async function peerFindings(api: ControllerApi): Promise<Finding[]> {
 
 /** Failures that are older are no loop any more: see `key-failures.ts`. */
 const LOOP_MINUTES = 10;
-const LOOP_EVENTS_MAX = 200;
+const LOOP_EVENTS_A_PAGE = 200;
+const LOOP_PAGES_MAX = 10;
+/** How many of their keys are looked at, and so many at once. */
+const KEYS_LOOKED_AT_MAX = 100;
+const KEYS_AT_ONCE = 10;
 /** How many of them are named. */
 const LOOPS_SHOWN_MAX = 10;
+const LIST_LOOPS = '`leasehold events ls --kind crash_loop` lists them.';
 
 /** Keys whose backends fail one after another: each connect starts another one, which fails too. */
 export async function crashLoopFindings(api: ControllerApi): Promise<Finding[]> {
-  const { items } = await api.events.list.query({
-    kinds: ['crash_loop'],
-    windowMinutes: LOOP_MINUTES,
-    limit: LOOP_EVENTS_MAX,
-  });
-  const named = new Map(
-    items.map(({ namespace, name }) => [JSON.stringify([namespace, name]), { namespace, name }]),
-  );
-  const keys = await Promise.all(
-    [...named.values()].slice(0, LOOPS_SHOWN_MAX).map((key) => crashLoopFinding(api, key)),
-  );
-  const left = named.size - LOOPS_SHOWN_MAX;
-  const more = wrong(
-    'keys',
-    `${String(left)} more have failed again and again`,
-    '`leasehold events ls --kind crash_loop` lists them.',
-  );
-  return [...keys.filter((finding) => finding !== undefined), ...(left > 0 ? [more] : [])];
+  const { named, isWhole } = await keysThatFailed(api);
+  const failing = await failingKeys(api, named.slice(0, KEYS_LOOKED_AT_MAX));
+  const shown = failing.slice(0, LOOPS_SHOWN_MAX);
+  const findings = await Promise.all(shown.map((key) => crashLoopFinding(api, key)));
+  const left = failing.length - shown.length;
+  if (left > 0) {
+    const text = `${String(left)} more have failed again and again`;
+    findings.push(wrong('keys', text, LIST_LOOPS));
+  }
+  // They may have recovered.
+  if (named.length > KEYS_LOOKED_AT_MAX || !isWhole) {
+    const text = `not all that have failed within ${String(LOOP_MINUTES)} minutes were looked at`;
+    findings.push(unsure('keys', text, LIST_LOOPS));
+  }
+  return findings;
 }
 
-/** Undefined for a key that has recovered, or was allowed to start at once. */
-async function crashLoopFinding(api: ControllerApi, named: Scope): Promise<Finding | undefined> {
-  const key = await api.keys.get.query(named);
-  if (key?.failing == null || key.backendStatus === 'ready') return undefined;
-  const { failures, since, backendId } = key.failing;
+/** Each once. Many events of other kinds make a page short, not the last one. */
+async function keysThatFailed(
+  api: ControllerApi,
+): Promise<{ readonly named: readonly Scope[]; readonly isWhole: boolean }> {
+  const named = new Map<string, Scope>();
+  let cursor: string | undefined;
+  for (let pages = 0; pages < LOOP_PAGES_MAX; pages += 1) {
+    const { items, nextCursor } = await api.events.list.query({
+      kinds: ['crash_loop'],
+      windowMinutes: LOOP_MINUTES,
+      limit: LOOP_EVENTS_A_PAGE,
+      cursor,
+    });
+    for (const { namespace, name } of items) {
+      named.set(JSON.stringify([namespace, name]), { namespace, name });
+    }
+    cursor = nextCursor ?? undefined;
+    if (cursor === undefined) break;
+  }
+  return { named: [...named.values()], isWhole: cursor === undefined };
+}
+
+interface FailingKey extends Scope {
+  readonly failing: NonNullable<KeyView['failing']>;
+}
+
+/** Without those that have recovered, or were allowed to start at once. */
+async function failingKeys(api: ControllerApi, named: readonly Scope[]): Promise<FailingKey[]> {
+  const found: FailingKey[] = [];
+  for (let at = 0; at < named.length; at += KEYS_AT_ONCE) {
+    const some = named.slice(at, at + KEYS_AT_ONCE);
+    const keys = await Promise.all(some.map((scope) => api.keys.get.query(scope)));
+    keys.forEach((key, index) => {
+      const scope = some[index];
+      if (scope === undefined || key?.failing == null || key.backendStatus === 'ready') return;
+      found.push({ ...scope, failing: key.failing });
+    });
+  }
+  return found;
+}
+
+async function crashLoopFinding(
+  api: ControllerApi,
+  { failing, ...named }: FailingKey,
+): Promise<Finding> {
+  const { failures, since, backendId } = failing;
   const backend = await api.backends.get.query({ backendId }).catch((error: unknown) => {
     if (leaseholdErrorOf(error)?.code === 'backend.not_found') return undefined;
     throw error;
@@ -257,7 +312,7 @@ async function crashLoopFinding(api: ControllerApi, named: Scope): Promise<Findi
   const program = backend === undefined ? '' : ` of ${printable(backend.program)}`;
   return wrong(
     `key ${scopeText(named)}`,
-    `${String(failures)} backends${program} have failed one after another since ${since}; the last one: ${sayFailure(key.failing)}`,
+    `${String(failures)} backends${program} have failed one after another since ${since}; the last one: ${sayFailure(failing)}`,
     `\`leasehold backends logs ${backendId}\` shows its last lines.`,
   );
 }

@@ -292,12 +292,18 @@ export async function examineDatabase(databaseUrl: string, config: CliConfig): P
   if (pooler !== undefined) {
     return [wrong('database', pooler, 'Correct this. Until then a controller refuses to start.')];
   }
-  return withStore(databaseUrl, config.datacenter, async (store) => [
-    ...(await settingsFindings(store, connectionOf(databaseUrl).schema)),
-    await migrationFinding(databaseUrl),
-    ...ladderFindings(await readKeyLadders(store.general)),
-    ...(await clockFindings(store, config)),
-  ]);
+  return withStore(databaseUrl, config.datacenter, async (store) => {
+    const findings = await settingsFindings(store, connectionOf(databaseUrl).schema);
+    try {
+      findings.push(await migrationFinding(databaseUrl));
+      findings.push(...(await clockFindings(store, config)));
+      findings.push(...ladderFindings(await readKeyLadders(store.general)));
+    } catch (error) {
+      // Without its tables no more can be read, and what keeps them away is among the findings.
+      if (!findings.some(({ state }) => state === 'wrong')) throw error;
+    }
+    return findings;
+  });
 }
 
 async function settingsFindings(store: Store, schema: string): Promise<Finding[]> {

@@ -1,7 +1,12 @@
-import { expect, test } from 'vitest';
+import { spawn } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
 import { SECRETS } from '@leasehold/service-kit';
 import { parseConfig } from '../config.ts';
-import { agentSpec, consoleSpec, controllerSpec, gatewaySpec } from './parts.ts';
+import { identityOf } from '../processes.ts';
+import { agentSpec, consoleSpec, controllerSpec, endDrone, gatewaySpec } from './parts.ts';
 
 test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {
   const environment = {
@@ -97,4 +102,37 @@ test('controllers know where browsers find the gateway, unless it is not started
   expect(controllerSpec(elsewhere, { ...of, withGateway: true }).env).toMatchObject({
     LEASEHOLD_GATEWAY_URL: 'https://rooms.example.com',
   });
+});
+
+/** A drone whose record names, as its warden, a process with these arguments. */
+function droneWithRecordOf(command: string, argsOf: (stateDir: string) => readonly string[]) {
+  const stateDir = mkdtempSync(join(tmpdir(), 'lh-parts-'));
+  const child = spawn(command, argsOf(stateDir));
+  writeFileSync(join(stateDir, 'warden.json'), JSON.stringify({ pid: child.pid }));
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+    rmSync(stateDir, { recursive: true });
+  });
+  return { stateDir, pid: child.pid ?? 0 };
+}
+
+const agent = { stop: () => Promise.resolve() };
+
+test('a process that has got the number of the warden since lives on when the drone ends', async () => {
+  const { stateDir, pid } = droneWithRecordOf('sleep', () => ['60']);
+
+  await endDrone(agent, { stateDir });
+
+  expect(identityOf(pid)).toBeDefined();
+});
+
+test('a warden that its agent has left is killed', async () => {
+  const idle = 'setInterval(() => undefined, 1000)';
+  const { stateDir, pid } = droneWithRecordOf(process.execPath, (folder) => [
+    ...['-e', idle, 'warden', folder],
+  ]);
+
+  await endDrone(agent, { stateDir });
+
+  expect(identityOf(pid)).toBeUndefined();
 });

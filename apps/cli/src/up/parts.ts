@@ -28,7 +28,7 @@ import {
   writePrivateJson,
 } from '../home.ts';
 import { printable } from '../output/text.ts';
-import { identityOf, signalProcess } from '../processes.ts';
+import { signalProcess } from '../processes.ts';
 import { tellFailedEnds } from './failed-ends.ts';
 import { type FailureWatch, messageOf, type Progress } from './progress.ts';
 import { restartOnChange } from './restart-on-change.ts';
@@ -39,7 +39,7 @@ import {
   superviseChild,
   type SupervisedChild,
 } from './supervised-child.ts';
-import { programsText, type UpDrone, wardenPidOf } from './up-drone.ts';
+import { programsText, runningWardenOf, type UpDrone, wardenPidOf } from './up-drone.ts';
 
 const STOP_TIMEOUTS_MS = {
   controller: 15_000,
@@ -408,9 +408,11 @@ async function openDatabase(starting: PartsOptions): Promise<Database> {
 }
 
 /** Ends the agent, which ends its backends and its warden; what it leaves is killed. */
-async function endDrone(agent: SupervisedChild, drone: UpDrone): Promise<void> {
-  const wardenPid = wardenPidOf(drone);
-  const warden = wardenPid === null ? undefined : identityOf(wardenPid);
+export async function endDrone(
+  agent: Pick<SupervisedChild, 'stop'>,
+  drone: Pick<UpDrone, 'stateDir'>,
+): Promise<void> {
+  const warden = runningWardenOf(drone);
   await agent.stop();
   if (warden === undefined || (await untilGone([warden], WARDEN_END_TIMEOUT_MS))) return;
   // Its backends die with it: the kernel kills them.

@@ -20,7 +20,7 @@ import { jsonOf, type ParsedEnvironment } from '@leasehold/service-kit';
 import { refusal, usageFailure } from '../failures.ts';
 import { jsonText, writePrivateJson } from '../home.ts';
 import { printable } from '../output/text.ts';
-import { isErrorCode } from '../processes.ts';
+import { identityOf, isErrorCode, type ProcessIdentity } from '../processes.ts';
 import { commandText, type LocalProgram, scriptsOf } from './local-program.ts';
 import {
   invalid,
@@ -392,5 +392,23 @@ export function wardenPidOf({ stateDir }: Pick<UpDrone, 'stateDir'>): number | n
     return typeof record.pid === 'number' ? record.pid : null;
   } catch {
     return null;
+  }
+}
+
+/** The warden that runs; the number in its record may be that of another process by now. */
+export function runningWardenOf(drone: Pick<UpDrone, 'stateDir'>): ProcessIdentity | undefined {
+  const pid = wardenPidOf(drone);
+  // Read first: what is looked at after that is this very process, or it is gone.
+  const identity = pid === null ? undefined : identityOf(pid);
+  return identity !== undefined && isWarden(identity.pid, drone.stateDir) ? identity : undefined;
+}
+
+/** As the drone itself tells its warden. */
+function isWarden(pid: number, stateDir: string): boolean {
+  try {
+    const words = readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').split('\0');
+    return words[words.indexOf('warden') + 1] === stateDir;
+  } catch {
+    return false;
   }
 }
