@@ -219,7 +219,7 @@ export class Engine {
   }
 }
 
-/** A longer line is none of an engine. */
+/** No line of an engine is longer. */
 const PULL_LINE_LENGTH_MAX = 1_048_576;
 
 /** The engine answers with 200 first, and reports a failure in a line of its progress; undefined without one. */

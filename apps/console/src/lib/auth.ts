@@ -1,11 +1,10 @@
 /** Signing in and out: `/api/auth` of the controller, through the console's own origin. */
 import type { Role } from '@leasehold/keys-core';
-import { stillSignedInText } from './auth-problems.ts';
 
 /** For how long the sign-in page waits for an answer. */
 const ANSWER_MS_MAX = 2_000;
 
-export type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
+type AuthOutcome = { readonly outcome: 'done'; readonly data: unknown } | AuthRefusal;
 
 /** Why something was not done. */
 export interface AuthRefusal {
@@ -121,7 +120,7 @@ export function endAllSessions(): Promise<AuthOutcome> {
   return post('/revoke-sessions', {});
 }
 
-/** Ends the session and leaves for the sign-in page. Where it did not end, a notification says so instead. */
+/** Ends the session and leaves for the sign-in page. Where it did not end, a notification tells that instead. */
 export async function signOut(): Promise<void> {
   const problem = stillSignedInText(await post('/sign-out', {}));
   if (problem === undefined) {
@@ -133,6 +132,61 @@ export async function signOut(): Promise<void> {
   notifications.show({ title: 'Not signed out', message: problem });
 }
 
+/** What a person is told about a sign-in that failed. */
+export interface SignInProblem {
+  readonly text: string;
+  /** What an operator looks for in the controller's log. */
+  readonly incidentId?: string;
+  /** When the problem ends by itself, and how long that takes, counted from the answer. */
+  readonly until?: { readonly at: string; readonly inMs: number | null };
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  INVALID_EMAIL_OR_PASSWORD: 'The e-mail address or the password is wrong.',
+  INVALID_PASSWORD: 'The current password is wrong.',
+  INVALID_INVITATION:
+    'This link has been used, was replaced by a newer one, or has expired. Ask an administrator for a new one.',
+  INVALID_ORIGIN:
+    'The controller does not know the address at which this console was opened. Open it at the configured one (LEASEHOLD_CONSOLE_ORIGIN).',
+  OIDC_UNREACHABLE: 'The identity provider cannot be reached. Try again, or use a password.',
+  'request.rate_limited': 'Too many tries from this address. Wait a minute, then try again.',
+  'request.deadline': 'The identity provider did not answer in time. Try again, or use a password.',
+  'request.unreachable': 'No controller answers, so nobody can sign in. Nothing was sent.',
+  'request.outcome_unknown':
+    'The connection to the controller was lost before it answered. Try again.',
+  network: 'The console cannot be reached. Check the connection, then try again.',
+};
+
+/** A refused sign-in in words, which are the same whether or not the person exists. */
+export function problemOf(refusal: AuthRefusal): SignInProblem {
+  const { code, message, details } = refusal;
+  if (code === 'ACCOUNT_LOCKED') return lockedProblem(refusal);
+  const { incidentId } = details;
+  return {
+    text: REFUSALS[code] ?? message,
+    ...(typeof incidentId === 'string' ? { incidentId } : {}),
+  };
+}
+
+function lockedProblem({ details, answeredAtMs }: AuthRefusal): SignInProblem {
+  const { lockedUntil } = details;
+  const text = 'Too many failed sign-ins. Sign-in with this address is locked.';
+  if (typeof lockedUntil !== 'string') return { text };
+  const inMs = answeredAtMs === null ? null : Math.max(0, Date.parse(lockedUntil) - answeredAtMs);
+  return { text, until: { at: lockedUntil, inMs } };
+}
+
+/** Codes of an act that may have been done although no answer said so. */
+const UNKNOWN: readonly string[] = ['network', 'request.outcome_unknown'];
+
+/** Why somebody who wanted to sign out still has a session; undefined once it has ended. */
+export function stillSignedInText(answer: AuthOutcome): string | undefined {
+  // A session that has already ended is the wanted result.
+  if (answer.outcome === 'done' || answer.code === 'auth.required') return undefined;
+  const are = UNKNOWN.includes(answer.code) ? 'may still be' : 'are still';
+  return `You ${are} signed in: ${problemOf(answer).text}`;
+}
+
 /**
  * Tabs and windows of one browser share a session: after a sign-in, one tells the others, and those
  * whose session had ended go on.
@@ -141,7 +195,7 @@ const CHANNEL = 'leasehold-session';
 
 /**
  * Tells the other tabs that a person has signed in here. `csrfToken` tells the session from others, where it is known:
- * only pages of this console hear it.
+ * only pages of this console receive it.
  */
 export function announceSignIn(csrfToken: string | null = null): void {
   const channel = new BroadcastChannel(CHANNEL);
@@ -151,7 +205,7 @@ export function announceSignIn(csrfToken: string | null = null): void {
 
 let announced: string | null = null;
 
-/** Tells the other tabs which session this one has: once for each, so that tabs never answer each other for ever. */
+/** Tells the other tabs which session this one has: once for each, so that tabs do not answer each other without end. */
 export function announceSession(csrfToken: string): void {
   if (csrfToken === announced) return;
   announced = csrfToken;

@@ -2,12 +2,13 @@ import { Anchor, Button, Divider, Group, Modal, PasswordInput, Stack, Text } fro
 import { notifications } from '@mantine/notifications';
 import { useEffect, useEffectEvent, useState } from 'react';
 import { ApiError } from '~/lib/api/api.ts';
-import { problemOf, type SignInProblem } from '~/lib/auth-problems.ts';
 import {
   changePassword,
   endAllSessions,
+  problemOf,
   readSignInOptions,
   type SignInOptions,
+  type SignInProblem,
 } from '~/lib/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { routes } from '~/lib/routes.ts';

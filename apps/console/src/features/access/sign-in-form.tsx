@@ -1,8 +1,13 @@
 import { Button, PasswordInput, Stack, TextInput, VisuallyHidden } from '@mantine/core';
 import { IconExternalLink, IconLogin2 } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
-import { problemOf, type SignInProblem } from '~/lib/auth-problems.ts';
-import { announceSignIn, signIn, signInWithOidc } from '~/lib/auth.ts';
+import {
+  announceSignIn,
+  problemOf,
+  signIn,
+  type SignInProblem,
+  signInWithOidc,
+} from '~/lib/auth.ts';
 import { Notice } from '~/ui/states.tsx';
 import { CopyableId } from '~/ui/text.tsx';
 import { PASSWORD_LENGTH, passwordProblem, untilText } from './sign-in-texts.ts';

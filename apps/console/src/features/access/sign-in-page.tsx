@@ -2,13 +2,14 @@
 
 import { Button, Divider, Stack, Text, TextInput, Title } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
-import { problemOf, type SignInProblem } from '~/lib/auth-problems.ts';
 import {
   acceptInvitation,
   announceSignIn,
   hasSession,
+  problemOf,
   readSignInOptions,
   type SignInOptions,
+  type SignInProblem,
 } from '~/lib/auth.ts';
 import { Notice } from '~/ui/states.tsx';
 import { Wordmark } from '~/ui/text.tsx';

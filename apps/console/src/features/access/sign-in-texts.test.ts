@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { problemOf } from '~/lib/auth-problems.ts';
+import { problemOf } from '~/lib/auth.ts';
 import type { AuthRefusal } from '~/lib/auth.ts';
 import {
   linkHeading,
