@@ -6,6 +6,7 @@ import type {
   EventView,
   FairUseLimits,
   Page,
+  Role,
 } from '@leasehold/keys-core';
 import type {
   AuditEntry,

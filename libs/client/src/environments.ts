@@ -1,5 +1,10 @@
 /** Environment leases: only one action may run in an environment at a time. */
-import { assertEnvironment, assertEnvironmentWork, plainMetadata } from './inputs.ts';
+import {
+  assertEnvironment,
+  assertEnvironmentWork,
+  plainMetadata,
+  type EnvironmentUse,
+} from './inputs.ts';
 import type { AcquireIntent, LeaseAttempt, LeaseTaker } from './lease/acquire.ts';
 import type { WaitingFor } from './lease/attempt.ts';
 import { runUnder, type TryAcquireOptions } from './lease/lease-definition.ts';
@@ -80,8 +85,10 @@ export class EnvironmentVetoedError extends LeaseholdCallError {
 
 export function createEnvironments(taker: LeaseTaker, holder: string): Environments {
   return {
-    acquire: async (...args) => taker.acquire(intentOf(holder, ...args)),
-    tryAcquire: async (...args) => taker.tryAcquire(intentOf(holder, ...args)),
+    acquire: async (environment, options) =>
+      taker.acquire(intentOf(holder, environment, options, 'acquire')),
+    tryAcquire: async (environment, options) =>
+      taker.tryAcquire(intentOf(holder, environment, options, 'try')),
   };
 }
 
@@ -106,10 +113,10 @@ export function intentOf(
   holder: string,
   environment: string | readonly string[],
   options: EnvironmentOptions & EnvironmentWait,
-  isWork = false,
+  use: EnvironmentUse,
 ): AcquireIntent {
   const segments = typeof environment === 'string' ? [environment] : environment;
-  assertEnvironment(segments, options, isWork);
+  assertEnvironment(segments, options, use);
   const namespace = segments.slice(0, -1);
   const key = segments.at(-1) ?? '';
   const { durationMs, renew = false, action, comment, metadata, datacenter, signal } = options;

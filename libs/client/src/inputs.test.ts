@@ -467,6 +467,23 @@ describe('an option that is not known', () => {
   });
 });
 
+test.each([
+  ['waitMs', 1_000],
+  ['order', 'newest'],
+  ['supersede', 'running'],
+  ['onWaiting', () => undefined],
+])('a try for an environment is refused with %s: it waits for nobody', async (field, value) => {
+  const leasehold = createTestLeasehold();
+  onTestFinished(() => leasehold.close());
+  const options = { action: 'a', [field]: value };
+
+  const failure = await failureOf(leasehold.client().environments.tryAcquire('e', options));
+
+  expect(failure).toMatchObject({ code: 'request.invalid', details: { field } });
+  expect(failure).toHaveProperty('message', expect.stringContaining(`${field} is not known`));
+  expect(leasehold.historyOf({ face: 'environment', namespace: [], key: 'e' })).toEqual([]);
+});
+
 test.each([500, 86_400_001])('a TTL of %d ms is refused with what is allowed', async (ttlMs) => {
   const { define } = setUpLeases();
   const client = createTestLeasehold().client();

@@ -269,20 +269,22 @@ const acquiring = fields({
   mode: optional(oneOf('shared', 'permit', 'exclusive')),
 });
 
-const environmentFields = {
+const environmentTryFields = {
   ...attempt,
   metadata: anything,
   action: text({ bytesMin: 1, bytesMax: LIMITS.tagBytesMax }),
   durationMs: optional(ttlMs),
   renew: optional(flag),
   override: optional(fields({ reason })),
+};
+
+const environmentFields = {
+  ...environmentTryFields,
   waitMs: optional(waitMs),
   order: optional(oneOf('oldest', 'newest')),
   supersede: optional(oneOf('waiting', 'running')),
   onWaiting: optional(callback),
 };
-
-const environment = fields(environmentFields);
 
 const acquiringAll = fields({
   ...attempt,
@@ -322,10 +324,17 @@ const observed = someFields(
   { name: 'scope', form: "{ namespace: ['jobs'], key: 'nightly' }" },
 );
 
-const environmentUse = fields(
-  { ...environmentFields, veto: optional(callback), record: callback },
-  { name: 'work', form: "{ action: 'deploy', record: (lease) => … }" },
-);
+/** What an environment is asked for: a try waits for nobody, and revokes nothing. */
+export type EnvironmentUse = 'try' | 'acquire' | 'work';
+
+const environmentUses: Readonly<Record<EnvironmentUse, Check>> = {
+  try: fields(environmentTryFields),
+  acquire: fields(environmentFields),
+  work: fields(
+    { ...environmentFields, veto: optional(callback), record: callback },
+    { name: 'work', form: "{ action: 'deploy', record: (lease) => … }" },
+  ),
+};
 
 const environmentWork = someFields({ veto: optional(callback), record: callback });
 
@@ -358,7 +367,7 @@ export function assertAcquireAll(
 }
 
 /**
- * @param isWork whether they are those of `withEnvironmentLease`.
+ * @param use `work` for the options of `withEnvironmentLease`.
  * @throws {LeaseholdCallError} `request.invalid`, `lease.ttl_out_of_range`.
  */
 export function assertEnvironment(
@@ -368,12 +377,12 @@ export function assertEnvironment(
     readonly waitMs?: number | undefined;
     readonly supersede?: string | undefined;
   },
-  isWork = false,
+  use: EnvironmentUse,
 ): void {
   assertInput(listOf(rule(stringProblem)), segments, 'environment');
   assertInput(namespaceSegments, segments.slice(0, -1), 'environment');
   assertInput(name, segments.at(-1) ?? '', 'environment');
-  assertInput(isWork ? environmentUse : environment, options, '');
+  assertInput(environmentUses[use], options, '');
   assertTtlRange(options.durationMs);
   if (options.supersede === undefined || (options.waitMs ?? 0) > 0) return;
   throw new LeaseholdCallError('request.invalid', {

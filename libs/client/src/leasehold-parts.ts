@@ -144,7 +144,7 @@ export function leasesOf(parts: LeasesParts): LeasesOfClient {
     },
     environments: createEnvironments(environments, holder),
     withEnvironmentLease: async (environment, work) =>
-      withEnvironmentLease(environments, intentOf(holder, environment, work, true), work),
+      withEnvironmentLease(environments, intentOf(holder, environment, work, 'work'), work),
     observe: (scope, options = {}) => observe(observed, scope, options, closing),
     fetch: createLeaseFetch(),
     receiveLease: (headers, requestSignal) =>

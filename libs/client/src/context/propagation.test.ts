@@ -79,6 +79,20 @@ test('work that returns a thenable is under its lease until that has settled', a
   expect(await working).toBe('done');
 });
 
+test('work that returns a query of a builder runs it within the context', async () => {
+  let signal: AbortSignal | undefined;
+  const received = receiveRemaining(new ManualClock(), 1_000);
+  const query = {
+    then(resolve: (value: string) => void) {
+      signal = currentSignal();
+      resolve('done');
+    },
+  } as PromiseLike<string>;
+
+  expect(await runReceived(received, () => query)).toBe('done');
+  expect(signal).toBe(received.signal);
+});
+
 describe('fetch under a lease', () => {
   test('sends the receiver the remaining time, and never an instant', async () => {
     const { clock, define } = setUpLeases();
@@ -207,6 +221,36 @@ describe('a service that is called', () => {
     expect(currentSignal()).toBeUndefined();
   });
 
+  test('does not limit what it has left to run on, once it is disposed of', async () => {
+    const { clock, define } = setUpLeases();
+    const received = receiveRemaining(clock, 1_000);
+    let isOver = (): void => undefined;
+    const over = new Promise<void>((resolve) => {
+      isOver = resolve;
+    });
+    const left = received.run(async () => {
+      await over;
+      const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+      return { headers: remainingHeaders(), isHeld: lease.isHeld };
+    });
+
+    received[Symbol.dispose]();
+    await clock.advance(2_000);
+    isOver();
+
+    expect(await left).toEqual({ headers: {}, isHeld: true });
+  });
+
+  test('that was told to stop stays told so, although it is disposed of', async () => {
+    const clock = new ManualClock();
+    const received = receiveRemaining(clock, 1_000);
+    await clock.advance(1_000);
+
+    received[Symbol.dispose]();
+
+    expect(received.run(() => remainingHeaders())).toEqual({ [REMAINING_HEADER]: '0' });
+  });
+
   test.each([
     [{ 'Leasehold-Remaining-Ms': '250' }, 250],
     [new Headers({ [REMAINING_HEADER]: '250' }), 250],
@@ -214,6 +258,8 @@ describe('a service that is called', () => {
     [{ [REMAINING_HEADER]: '1e99' }, 86_400_000],
     [{ [REMAINING_HEADER]: '-5' }, 0],
     [{ [REMAINING_HEADER]: 'soon' }, 0],
+    [{ [REMAINING_HEADER]: '' }, 0],
+    [new Headers({ [REMAINING_HEADER]: '' }), 0],
     [{}, undefined],
   ])('reads %j as %s', (headers, remainingMs) => {
     expect(remainingOf(headers)).toBe(remainingMs);

@@ -62,9 +62,9 @@ export function remainingOf(headers: ReceivedHeaders): number | undefined {
     : (Object.entries(headers).find(([name]) => name.toLowerCase() === REMAINING_HEADER)?.[1] ??
       null);
   const text = typeof value === 'object' && value !== null ? value[0] : value;
-  if (text === null || text === undefined || text === '') return undefined;
+  if (text === null || text === undefined) return undefined;
+  // An invalid value permits nothing, nor does an empty one: the work may not begin.
   const remainingMs = Number(text);
-  // An invalid value permits nothing: the work may not begin.
   if (!Number.isFinite(remainingMs)) return 0;
   return Math.min(Math.max(0, remainingMs), REMAINING_MS_MAX);
 }
@@ -97,36 +97,48 @@ export function receiveRemaining(
     ? clock.at(endsAtMs, () => end(new LeaseLost('expired')))
     : undefined;
   const hangUp = (): void => end(new LeaseLost('unreachable', { cause: requestSignal?.reason }));
-  const dispose = (): void => {
+  const stopWatching = (): void => {
     cancelTimer?.();
     requestSignal?.removeEventListener('abort', hangUp);
   };
   const end = (lost: LeaseLost): void => {
-    dispose();
+    stopWatching();
     ending.abort(lost);
   };
+  let isDisposed = false;
   const leftMs = (): number => Math.max(0, endsAtMs - clock.nowMs());
   requestSignal?.addEventListener('abort', hangUp, { once: true });
   if (requestSignal?.aborted === true) hangUp();
   else if (leftMs() === 0) end(new LeaseLost('expired'));
+  // What the request has left to run on is not limited by it any more, unless it was told to stop before.
+  const isReleased = (): boolean => isDisposed && !ending.signal.aborted;
   const part = {
     signal: ending.signal,
     ending: ending.signal,
-    remainingMs: leftMs,
+    remainingMs: () => (isReleased() ? Infinity : leftMs()),
     holds: () => false,
+    isReleased,
   };
   return {
     signal: ending.signal,
     remainingMs: leftMs,
     run: (fn) => runInContext(part, fn),
-    [Symbol.dispose]: dispose,
+    [Symbol.dispose]() {
+      isDisposed = true;
+      stopWatching();
+    },
   };
 }
 
 /** Receives, runs `fn`, and disposes of what was received when `fn` is done. */
 export function runReceived<T>(received: ReceivedLease, fn: (signal: AbortSignal) => T): T {
+  const work = (): T => {
+    const result = fn(received.signal);
+    // A query of a builder runs when it is asked for its result: that must be within the context, too.
+    return isThenable(result) ? (Promise.resolve(result) as T) : result;
+  };
   return finallyAfter(
-    () => received.run(() => fn(received.signal)),
+    () => received.run(work),
     () => received[Symbol.dispose](),
   );
 }
@@ -140,7 +152,6 @@ function finallyAfter<T>(fn: () => T, end: () => void): T {
     end();
     throw error;
   }
-  // Queries of a builder and promises of another realm are no `Promise`.
   if (isThenable(result)) return Promise.resolve(result).finally(end) as T;
   end();
   return result;

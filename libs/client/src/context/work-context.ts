@@ -12,6 +12,8 @@ export interface ContextPart {
   readonly signal: AbortSignal;
   /** Whether the work must stop, and why: what the signal says, without one being made for it. */
   readonly ending: Pick<AbortSignal, 'aborted' | 'reason'>;
+  /** Whether it is over without a loss: then it limits nothing any more. */
+  isReleased(): boolean;
   /** How long the work may still go on; infinite when nothing limits it. Milliseconds. */
   remainingMs(): number;
   /** Whether it holds this scope; see `HeldLease.scopeId`. */
@@ -19,12 +21,14 @@ export interface ContextPart {
 }
 
 /** All that work depends on. */
-export class WorkContext implements Omit<ContextPart, 'ending'> {
+export class WorkContext implements Omit<ContextPart, 'ending' | 'isReleased'> {
   readonly #parts: readonly ContextPart[];
   #signal: AbortSignal | undefined;
 
   constructor(part: ContextPart, outer: WorkContext | undefined) {
-    this.#parts = [...(outer === undefined ? [] : outer.#parts), part];
+    // Work may start the next piece of work, and so on without an end: what is released is not carried on.
+    const outerParts = outer === undefined ? [] : outer.#parts.filter((one) => !one.isReleased());
+    this.#parts = [...outerParts, part];
   }
 
   get signal(): AbortSignal {

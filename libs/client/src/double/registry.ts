@@ -14,6 +14,7 @@ import {
 } from '@leasehold/keys-core';
 import type {
   AcquireAnswer,
+  GrantedLease,
   HeldAnswer,
   LeaseDeadlines,
   LeaseRenewResult,
@@ -127,6 +128,8 @@ export class TestRegistry {
     assertTimes(arrival);
     if (request.mode !== undefined && request.mode !== 'exclusive') throw oneAtATime();
     if (this.#givenUp.has(request.idempotencyKey)) throw cancelledError();
+    const again = this.#grantedBefore(arrival);
+    if (again !== undefined) return Promise.resolve(again);
     const id = idOf({ face: arrival.face, ...request });
     this.#assertNotSuperseded(id, request);
     if (request.override === undefined) this.#assertNotFrozen(id, waitMs);
@@ -146,6 +149,28 @@ export class TestRegistry {
       this.#serve(line);
       ticket.hasWaited = true;
     });
+  }
+
+  /** The answer to a request that was granted before, as long as its grant is in force: its caller missed it. */
+  #grantedBefore({ request, localTimeMs }: Arrival): AcquireAnswer | undefined {
+    this.#now();
+    const grant = this.#attempts.get(request.idempotencyKey);
+    if (grant === undefined || !this.#model.isUnexpired(grant)) return undefined;
+    return { outcome: 'granted', waitedMs: 0, lease: this.#leaseOf(grant, request, localTimeMs) };
+  }
+
+  #leaseOf(
+    { leaseId, givenToken }: ModelGrant,
+    { namespace, key }: AcquireRequest,
+    localTimeMs: number,
+  ): GrantedLease {
+    return {
+      leaseId,
+      fencingToken: String(givenToken),
+      namespace: [...namespace],
+      key,
+      deadlines: this.deadlines(leaseId, localTimeMs),
+    };
   }
 
   /** Until a moment of the database's clock in so many milliseconds; 0 ends it. */
@@ -378,21 +403,12 @@ export class TestRegistry {
     const nowMs = this.#now();
     const made = this.#model.grant(this.#askOf(ticket));
     if ('heldBy' in made) return false;
-    const { leaseId, givenToken } = made.granted;
-    this.#asked.set(leaseId, { arrival: ticket, grantedAtMs: nowMs });
-    this.#attempts.set(ticket.request.idempotencyKey, made.granted);
+    const { granted } = made;
+    this.#asked.set(granted.leaseId, { arrival: ticket, grantedAtMs: nowMs });
+    this.#attempts.set(ticket.request.idempotencyKey, granted);
     const waitedMs = this.#clock.nowMs() - ticket.localTimeMs;
-    ticket.answer({
-      outcome: 'granted',
-      waitedMs,
-      lease: {
-        leaseId,
-        fencingToken: String(givenToken),
-        namespace: [...ticket.request.namespace],
-        key: ticket.request.key,
-        deadlines: this.deadlines(leaseId, this.#clock.nowMs()),
-      },
-    });
+    const lease = this.#leaseOf(granted, ticket.request, this.#clock.nowMs());
+    ticket.answer({ outcome: 'granted', waitedMs, lease });
     return true;
   }
 

@@ -133,6 +133,17 @@ test('several leases are cancelled when the lease of the work around them is los
   expect(await both.release()).toBe('released');
 });
 
+test('several leases are those that were checked, whatever their caller does to the lists afterwards', async () => {
+  const { acquireAll } = setUpTogether();
+  const scopes = ['a', 'b'].map((key) => ({ namespace: ['user', 'update'], key }));
+
+  const acquired = acquireAll(scopes, { waitMs: 1_000 });
+  for (const { namespace } of scopes) namespace.push('a.b');
+  const { grants } = await acquired;
+
+  expect(grants.map(({ namespace }) => namespace)).toEqual([NAMESPACE, NAMESPACE]);
+});
+
 test('several leases are released if their caller gives up while they are confirmed at last', async () => {
   const { clock, wire, together, acquireAll } = setUpTogether();
   wire.isWaitedFor = false;

@@ -53,13 +53,14 @@ export function createAcquireAll(
     assertAcquireAll(names, wanted);
     const scopes = names.map(({ namespace, key, mode }) => ({
       face: 'lease' as const,
-      namespace,
+      // What the caller changes later was not checked.
+      namespace: Object.freeze([...namespace]),
       key,
       mode,
     }));
     const [scope] = scopes;
     invariant(scope !== undefined, 'the list was checked');
-    const intent = await declared(names, {
+    const intent = await declared(scopes, {
       scope,
       ttlMs: wanted.ttlMs ?? TTL_MS,
       holder: wanted.holder ?? holder,

@@ -1,5 +1,6 @@
 /** How work under a lease ends: what its caller gets, and what becomes of the lease. */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { currentSignal } from '../context/work-context.ts';
 import { createTestLeasehold, settled } from '../double/index.ts';
 import { EnvironmentVetoedError, withEnvironmentLease } from '../environments.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
@@ -59,6 +60,21 @@ describe.each(WAYS)('work under %s', (name, wayOf) => {
 
     expect(failure).toBeInstanceOf(LeaseLost);
     expect(failure).toMatchObject({ code: 'lease.lost', reason: 'expired' });
+  });
+
+  test('is under its lease also while a query of a builder runs that it returned', async () => {
+    const setup = setUpLeases();
+    let signal: AbortSignal | undefined;
+    const query = {
+      then(resolve: (value: null) => void) {
+        signal = currentSignal();
+        resolve(null);
+      },
+    };
+
+    await wayOf(setup)(() => query);
+
+    expect(signal?.aborted).toBe(false);
   });
 
   test('that blocked while somebody else took the lease is lost', async () => {

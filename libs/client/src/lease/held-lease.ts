@@ -22,7 +22,12 @@ import {
 import type { GrantedLease, LeaseDeadlines, RevocationNotice } from '@leasehold/keys-core/leases';
 import type { Appointment } from '@leasehold/service-kit/appointments';
 import { TICK_MS } from '@leasehold/service-kit/boot-clock';
-import { runInContext, type ContextPart, type WorkContext } from '../context/work-context.ts';
+import {
+  outsideOfWork,
+  runInContext,
+  type ContextPart,
+  type WorkContext,
+} from '../context/work-context.ts';
 import { assertUpdate } from '../inputs.ts';
 import type { Machine } from '../machine.ts';
 import { Ending } from '../signals.ts';
@@ -107,8 +112,9 @@ export class HeldLease implements Lease {
   readonly #owner: LeaseOwner;
   readonly #ladder: Ladder;
   readonly #keeper: LeaseKeeper;
-  readonly #outer: WorkContext | undefined;
-  readonly #unlink: (() => void) | undefined;
+  /** Undefined once it is over: work that starts the next piece of work must not keep all before it. */
+  #outer: WorkContext | undefined;
+  #unlink: (() => void) | undefined;
   readonly #ending = new Ending();
   #notice: Ending | undefined;
   #confirming: (() => void)[] | undefined;
@@ -120,7 +126,8 @@ export class HeldLease implements Lease {
   #failure: unknown;
   #isAsking = false;
   #release: Promise<ReleaseReport> | undefined;
-  #updates: Promise<unknown> = Promise.resolve();
+  /** Undefined before the first: a promise keeps the work that it is made in. */
+  #updates: Promise<unknown> | undefined;
   #wasHeldAtRelease = false;
 
   constructor(options: HeldLeaseOptions) {
@@ -231,7 +238,7 @@ export class HeldLease implements Lease {
 
   /** Changes of one lease are carried out one after the other. */
   async #change(send: () => Promise<UpdateOutcome>): Promise<void> {
-    const before = this.#updates;
+    const before = this.#updates ?? Promise.resolve();
     const updated = before.then(() => this.#changeNow(send));
     // The next one is sent however this one ends.
     this.#updates = updated.catch(() => undefined);
@@ -244,9 +251,12 @@ export class HeldLease implements Lease {
 
   release(result: 'ok' | 'failed' = 'ok', detail?: string): Promise<ReleaseReport> {
     // Whatever a caller without a compiler gives: it says how the work ended, not whether it did.
-    this.#release ??= this.#giveBack(
-      result === 'ok' ? 'ok' : 'failed',
-      detail === undefined ? undefined : errorText(detail),
+    // Its answer is kept, and must not keep the work that asks for it.
+    this.#release ??= outsideOfWork(() =>
+      this.#giveBack(
+        result === 'ok' ? 'ok' : 'failed',
+        detail === undefined ? undefined : errorText(detail),
+      ),
     );
     return this.#release;
   }
@@ -303,6 +313,7 @@ export class HeldLease implements Lease {
           ? Infinity
           : this.#leftMs(this.#keeper.deadlines.softTerminateAtMs),
       holds: (scopeId) => this.#state === 'held' && this.scopeId === scopeId,
+      isReleased: () => this.#state === 'released',
     };
   }
 
@@ -423,6 +434,9 @@ export class HeldLease implements Lease {
   #leave(state: 'lost' | 'released'): void {
     this.#state = state;
     this.#unlink?.();
+    this.#unlink = undefined;
+    this.#outer = undefined;
+    this.#updates = undefined;
     this.#owner.forget(this);
     this.#wakeConfirming();
   }

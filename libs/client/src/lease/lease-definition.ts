@@ -95,17 +95,20 @@ export type WhenDeclared = (
   intent: AcquireIntent,
 ) => Promise<AcquireIntent>;
 
+type DefinitionInput = { readonly namespace: readonly string[] } & LeaseDefinitionOptions;
+
 /** @throws {LeaseholdCallError} `request.invalid` if the namespace or an option is not valid. */
 export function createLeaseDefinition(
   taker: LeaseTaker,
   holder: string,
-  { namespace, ...options }: { readonly namespace: readonly string[] } & LeaseDefinitionOptions,
+  { namespace: given, ...options }: DefinitionInput,
   whenDeclared: WhenDeclared,
 ): LeaseDefinition {
-  assertDefinition(namespace, options);
+  assertDefinition(given, options);
   const { ttlMs = TTL_MS, waitMs = WAIT_MS, description } = options;
-  const permits =
-    typeof options.permits === 'number' ? { perKey: options.permits } : options.permits;
+  // What the caller changes later was not checked.
+  const namespace = Object.freeze([...given]);
+  const permits = permitsOf(options);
 
   const intentFor = (key: string, wanted: AcquireOptions, mayWaitMs: number): AcquireIntent => {
     const wantedTtlMs = wanted.ttlMs ?? ttlMs;
@@ -155,6 +158,12 @@ export function createLeaseDefinition(
   return definition;
 }
 
+/** A copy of its own. */
+function permitsOf({ permits }: LeaseDefinitionOptions): LeasePermits | undefined {
+  if (permits === undefined) return undefined;
+  return Object.freeze(typeof permits === 'number' ? { perKey: permits } : { ...permits });
+}
+
 /** @throws {LeaseholdCallError} `request.invalid` for a mode of a lease with permits. */
 function modeOf(
   { mode }: AcquireOptions,
@@ -175,7 +184,8 @@ export async function runUnder<T>(
 ): Promise<T> {
   let result: T;
   try {
-    result = await lease.run(() => work(lease));
+    // A query of a builder runs when it is awaited: that must be within the context, too.
+    result = await lease.run(async () => await work(lease));
   } catch (error) {
     await lease.release('failed', errorText(error));
     throw error;

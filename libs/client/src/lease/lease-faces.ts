@@ -1,6 +1,6 @@
 /** Puts together what the leases and environments of one client have in common. */
 import { setImmediate } from 'node:timers/promises';
-import { LIMITS } from '@leasehold/keys-core';
+import { backoffMs, LIMITS } from '@leasehold/keys-core';
 import type { RevocationNotice } from '@leasehold/keys-core/leases';
 import { currentContext, outsideOfWork } from '../context/work-context.ts';
 import { type Machine, pause } from '../machine.ts';
@@ -155,10 +155,15 @@ interface SessionOptions {
   readonly signal: AbortSignal;
 }
 
-/** Opens the session, and again whenever it ends, until the signal aborts or it is refused permanently. */
+/** After a refusal it is opened again later: a quota, for example, may have room then. */
+const REFUSED_FIRST_MS = 1_000;
+const REFUSED_MS_MAX = 30_000;
+
+/** Opens the session, and again whenever it ends, until the signal aborts or its caller is refused. */
 function openSession(options: SessionOptions): void {
   const { api, machine, clientId, onNotice, onBegin, signal } = options;
   let failureCount = 0;
+  let refusalCount = 0;
 
   const open = (): void => {
     const subscription = api.leases.session.subscribe(
@@ -166,30 +171,46 @@ function openSession(options: SessionOptions): void {
       {
         onStarted() {
           failureCount = 0;
+          refusalCount = 0;
           onBegin();
         },
         onData: onNotice,
         onError(thrown) {
           const error = callErrorOf(thrown);
-          if (error instanceof LeaseholdCallError && !error.retryable) end();
-          else openAgain();
+          if (!(error instanceof LeaseholdCallError) || error.retryable) openSoon();
+          else if (isForGood(error)) end();
+          else openLater();
         },
-        onComplete: () => openAgain(),
+        onComplete: () => openSoon(),
       },
     );
     const end = (): void => {
       signal.removeEventListener('abort', end);
       subscription.unsubscribe();
     };
-    const openAgain = (): void => {
+    const openAfter = (paused: Promise<void>): void => {
       end();
+      paused.then(open, () => undefined);
+    };
+    const openSoon = (): void => {
       failureCount += 1;
-      pauseBeforeRetry(machine, failureCount, signal).then(open, () => undefined);
+      openAfter(pauseBeforeRetry(machine, failureCount, signal));
+    };
+    const openLater = (): void => {
+      refusalCount += 1;
+      const bounds = { firstMs: REFUSED_FIRST_MS, maxMs: REFUSED_MS_MAX };
+      const random = (): number => machine.random();
+      openAfter(pause(machine, backoffMs(refusalCount, { ...bounds, random }), signal));
     };
     signal.addEventListener('abort', end, { once: true });
   };
 
   outsideOfWork(open);
+}
+
+/** Whether nobody will let this client listen: who it is does not change, nor that it is closed. */
+function isForGood({ code }: LeaseholdCallError): boolean {
+  return code.startsWith('auth.') || code === 'client.closed';
 }
 
 // Tells the controller which leases this service takes, so that people see them before one is held.

@@ -18,6 +18,19 @@ export function refusedByTheCompiler(leasehold: Leasehold, segment: string): voi
   leasehold.defineLease('user');
 }
 
+test('a definition keeps what was checked, whatever its caller does to the lists afterwards', () => {
+  const { define } = setUpLeases();
+  const given = { namespace: ['user', 'update'], permits: { perKey: 2 } };
+
+  const definition = define(given);
+  given.namespace.push('a.b');
+  given.permits.perKey = 3;
+
+  expect(definition.namespace).toEqual(['user', 'update']);
+  expect(definition.permits).toEqual({ perKey: 2 });
+  expect(Object.isFrozen(definition.namespace) && Object.isFrozen(definition.permits)).toBe(true);
+});
+
 describe('a namespace that the compiler did not check', () => {
   test.each([[['a.b']], [['']], [['user', '']], [Array.from({ length: 17 }, () => 'a')]])(
     'C10 %j is refused at run time',

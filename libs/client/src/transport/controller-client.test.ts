@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { waitUntil } from '@leasehold/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
 import {
   createControllerClient,
@@ -204,6 +204,38 @@ describe('controller client', () => {
 
     // Whether the first closed before the second opened or after: the last report is true.
     expect(states.at(-1)).toBe('open');
+  });
+
+  test('an onConnection that throws is reported, and breaks no connection', async () => {
+    const uncaught: unknown[] = [];
+    const queue = globalThis.queueMicrotask;
+    const queued = vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((fn) => {
+      queue(() => {
+        try {
+          fn();
+        } catch (error) {
+          uncaught.push(error);
+        }
+      });
+    });
+    onTestFinished(() => queued.mockRestore());
+    const thrown = new Error('mine');
+    const states: string[] = [];
+    const client = aClient({
+      url: await webSocketServer(answerEach),
+      onConnection(state) {
+        states.push(state);
+        throw thrown;
+      },
+    });
+
+    const error = await failureOf(client.api.keys.get.query({ name: 'k' }));
+    await client.close();
+    await waitUntil(() => states.includes('closed'));
+
+    expect(leaseholdErrorOf(error)?.code).toBe('key.terminating');
+    expect(states).toEqual(['open', 'closed']);
+    expect(uncaught).toEqual([thrown, thrown]);
   });
 
   test.each(['ws', 'http'] as const)(

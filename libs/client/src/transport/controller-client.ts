@@ -129,10 +129,20 @@ export function createControllerClient(options: ControllerClientOptions): Contro
   const failures = new Map<string, unknown>();
   const urls = controllerUrlsOf(options.url);
   const waiting = new WaitingCalls(options.connectionMs, failures, urls);
+  const report = (state: 'open' | 'closed'): void => {
+    try {
+      options.onConnection?.(state);
+    } catch (error) {
+      // It is an error of its owner's, who is to see it; the connection goes on.
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
+  };
   const onConnection = (state: 'open' | 'closed'): void => {
     if (state === 'open') failures.clear();
     waiting.changed(state);
-    options.onConnection?.(state);
+    report(state);
   };
   const timeoutMs = options.callTimeoutMs ?? CALL_TIMEOUT_MS;
   const witnesses = new Witnesses();
@@ -395,11 +405,12 @@ function createSockets(options: SocketsOptions): Sockets {
       this.once('open', () => {
         this.off('error', fail);
         openCount += 1;
-        onConnection?.('open');
+        // First: whatever comes of the report, its closing is counted.
         this.once('close', () => {
           openCount -= 1;
           if (openCount === 0) onConnection?.('closed');
         });
+        onConnection?.('open');
       });
     }
 

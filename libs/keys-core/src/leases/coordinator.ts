@@ -104,7 +104,7 @@ class Coordinator<Tx> {
   readonly #one: AcquireOnceDeps<Tx, HeldAnswer>;
   readonly #several: AcquireOnceDeps<Tx, HeldAllAnswer>;
   readonly #held = new WeakMap<object, GrantRef>();
-  /** The deadlines of leases that were not released. */
+  /** The deadlines of leases that were not released, and are not known to be lost. */
   readonly #deadlines = new WeakMap<object, LeaseDeadlines>();
 
   constructor(deps: LeaseCoordinatorDeps<Tx>) {
@@ -178,6 +178,7 @@ class Coordinator<Tx> {
       const grant = grants[place];
       return grant === undefined ? [] : this.#settle(lease, grant, localTimeMs);
     });
+    for (const lease of leases) this.#tellDeadline(lease);
     return { outcome: 'granted', leases: settled, waitedMs };
   }
 
@@ -199,8 +200,13 @@ class Coordinator<Tx> {
             ref,
             plain,
           );
-    if (outcome.outcome === 'refused') return outcome;
+    if (outcome.outcome === 'refused') {
+      // One whose renewal is blocked lasts until its deadline.
+      if (outcome.reason !== 'renewal_blocked') this.#forgetDeadline(lease, ref);
+      return outcome;
+    }
     const made = this.#settle(lease, { ...outcome, ...ref }, localTimeMs);
+    this.#tellDeadline(lease);
     return { outcome: 'renewed', ...made };
   }
 
@@ -210,6 +216,7 @@ class Coordinator<Tx> {
   ): Promise<Success> {
     assertNotInHook();
     const { clock } = this.#deps.store;
+    const ref = this.#refOf(lease);
     const deadlines = this.#deadlines.get(lease);
     if (deadlines === undefined) throw new LeaseError('lease.not_held');
     const heartbeat = (): Promise<CoordinatorHeartbeat> => this.heartbeat(lease);
@@ -225,6 +232,7 @@ class Coordinator<Tx> {
         await this.releaseFail(lease, ended.failure).catch(() => undefined);
         throw ended.failure;
       case 'lost':
+        this.#forgetDeadline(lease, ref);
         throw ended.error;
     }
   }
@@ -274,7 +282,9 @@ class Coordinator<Tx> {
     const { outcome, localTimeMs } = found;
     const remainingMs = outcome.expiresAt - outcome.asOf;
     const grant = { ...refOf(outcome), ladder: outcome, remainingMs };
-    return { outcome: outcome.outcome, ...this.#settle(lease, grant, localTimeMs) };
+    const made = this.#settle(lease, grant, localTimeMs);
+    this.#tellDeadline(lease);
+    return { outcome: outcome.outcome, ...made };
   }
 
   #requestOf(lease: AnyUseCase<Tx>): GrantRequest {
@@ -292,14 +302,31 @@ class Coordinator<Tx> {
     return ref;
   }
 
-  /** Remembers a grant or a renewal that is committed, and tells the use case until when it lasts. */
+  /** A lease that is known to be over: no other work begins under it. A newer grant stays. */
+  #forgetDeadline(lease: object, { fencingToken }: GrantRef): void {
+    if (this.#held.get(lease)?.fencingToken === fencingToken) this.#deadlines.delete(lease);
+  }
+
+  /** Remembers a grant or a renewal that is committed. The use case is told once all are remembered. */
   #settle(lease: AnyUseCase<Tx>, grant: CoordinatedGrant, localTimeMs: number): CoordinatedLease {
     const ref = refOf(grant);
     const deadlines = leaseDeadlines(grant.ladder, localTimeMs, grant.remainingMs);
     this.#held.set(lease, ref);
     this.#deadlines.set(lease, deadlines);
-    lease.setDeadline?.(deadlines.loseAtMs);
     return { ...ref, deadlines };
+  }
+
+  /** Tells the use case until when it holds its lease. What it throws is uncaught: the lease is committed. */
+  #tellDeadline(lease: AnyUseCase<Tx>): void {
+    const deadlines = this.#deadlines.get(lease);
+    if (deadlines === undefined) return;
+    try {
+      lease.setDeadline?.(deadlines.loseAtMs);
+    } catch (error) {
+      queueMicrotask(() => {
+        throw error;
+      });
+    }
   }
 }
 
