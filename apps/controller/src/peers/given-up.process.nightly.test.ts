@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { createEtcdReservationStore, type Peers } from '@leasehold/keys-core/reservations';
+import { createEtcdReservationStore, type PeerProbes } from '@leasehold/keys-core/reservations';
 import { startEtcd, type TestEtcd } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { newDatabase, openDatabase, startReservations } from './reservations-for-test.ts';
 
 const ACTOR = { actor: 'alice', role: 'admin', source: null } as const;
-const NOBODY: Peers = { names: [], get: () => undefined };
+const NOBODY: PeerProbes = { names: [], get: () => undefined };
 /** Long enough for a start that etcd does not answer, and so short that a test can wait for its end. */
 const START_ALONE_MS = 8_000;
 

@@ -4,11 +4,7 @@ import { LeaseError, type Clock, type Ladder } from '@leasehold/keys-core';
 import { offerOf, type FleetService } from '@leasehold/keys-core/fleet';
 import type { KeyService } from '@leasehold/keys-core/keys';
 import type { Store } from '@leasehold/keys-core/postgres';
-import {
-  createReservationService,
-  type GivenUpView,
-  type Peers,
-} from '@leasehold/keys-core/reservations';
+import { createReservationService, type GivenUpView } from '@leasehold/keys-core/reservations';
 import type { Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
 import type { Job } from '../background.ts';
@@ -104,7 +100,7 @@ function openPeers(
   const byName = new Map(config.peers.map((peer) => [peer.name, openPeer(peer, datacenter, deps)]));
   const all = [...byName.values()];
   const names = [...byName.keys()];
-  const peers: Peers = { names, get: (name) => byName.get(name)?.client };
+  const peers = { names, get: (name: string) => byName.get(name)?.client };
   const service: DatacenterService = {
     peers: names,
     list: () => ({

@@ -34,7 +34,7 @@ import {
   type GiveUpService,
   type Membership,
   type OwnStanding,
-  type Peers,
+  type PeerProbes,
   type ReservationStore,
 } from '@leasehold/keys-core/reservations';
 import type { Logger } from '@leasehold/service-kit';
@@ -63,7 +63,7 @@ export interface OpenReservations {
   readonly storeStatus: () => ReservationStoreView;
   readonly givenUp: GivenUpDatacenters;
   /** What gives up another datacenter. */
-  readonly giveUpOf: (peers: Peers) => GiveUpService;
+  readonly giveUpOf: (peers: PeerProbes) => GiveUpService;
   /** Rejects when this controller must end: its datacenter was given up, or may have been. */
   readonly failed: Promise<never>;
   close(): Promise<void>;

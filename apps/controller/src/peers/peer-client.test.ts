@@ -1,8 +1,16 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describeError, errorBody, type AppRouter } from '@leasehold/api';
 import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { createTRPCClient, httpLink } from '@trpc/client';
-import { describe, expect, test } from 'vitest';
-import { peerFailure, type PeerFailure } from './peer-client.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  createPeerClient,
+  createPeerReachability,
+  peerFailure,
+  type PeerFailure,
+} from './peer-client.ts';
 
 /** The failure of a call that dc2 answers with this code before any procedure has seen it. */
 async function failureOf(
@@ -59,4 +67,77 @@ describe('what another datacenter answers', () => {
       });
     },
   );
+});
+
+interface Answered {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+const PONG: Answered = { status: 200, body: { result: { data: { datacenter: 'dc2' } } } };
+
+/**
+ * A datacenter that answers all calls like this, or none, after it has broken some connections; a moment ago
+ * it was known to be away.
+ */
+async function aPeer(answer: Answered | null, brokenCount = 0) {
+  let callCount = 0;
+  const server = createServer((_request, response) => {
+    callCount += 1;
+    if (answer === null || callCount <= brokenCount) {
+      response.destroy();
+      return;
+    }
+    response.writeHead(answer.status, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer.body));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const clock = { nowMs: () => 0 };
+  const reachability = createPeerReachability({
+    datacenter: 'dc2',
+    clock,
+    onChange: () => undefined,
+  });
+  const client = createPeerClient(
+    { name: 'dc2', url: `http://127.0.0.1:${String(port)}`, secret: 'secret' },
+    { from: 'dc1', clock, reachability, onCall: () => undefined },
+  );
+  onTestFinished(() => client.close());
+  reachability.failed('reservation.datacenter_unreachable');
+  return client;
+}
+
+function refusal(code: ErrorCode): Answered {
+  const described = describeError(new LeaseError(code));
+  return { status: described.httpStatus, body: errorBody(described) };
+}
+
+describe('a datacenter that was away a moment ago', () => {
+  test.each([
+    ['answers', PONG],
+    ['refuses the secret', refusal('auth.required')],
+    ['refuses to be who it is called', refusal('peer.refused')],
+    ['answers that a third one cannot be reached', refusal('reservation.datacenter_unreachable')],
+    ['fails', refusal('internal.error')],
+  ])('and %s now is not silent', async (_what, answer) => {
+    const client = await aPeer(answer);
+
+    expect(() => client.assertReachable()).toThrow(LeaseError);
+    expect(await client.isSilent()).toBe(false);
+  });
+
+  test('and answers when one more connection has broken is not silent', async () => {
+    const client = await aPeer(PONG, 1);
+
+    expect(await client.isSilent()).toBe(false);
+  });
+
+  test('and gives no answer now is silent', async () => {
+    const client = await aPeer(null);
+
+    expect(await client.isSilent()).toBe(true);
+  });
 });

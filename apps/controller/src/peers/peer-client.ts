@@ -14,7 +14,7 @@ import {
   type ErrorCode,
 } from '@leasehold/keys-core';
 import { offerOf } from '@leasehold/keys-core/fleet';
-import type { Peer } from '@leasehold/keys-core/reservations';
+import type { Peer, PeerProbe } from '@leasehold/keys-core/reservations';
 import { NEVER_CONNECTED } from '@leasehold/service-kit/controllers';
 import { traceField } from '@leasehold/service-kit/tracing';
 import { createTRPCClient, httpLink, TRPCClientError } from '@trpc/client';
@@ -35,7 +35,7 @@ const MOVE_MS_MAX = 30_000;
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
 
 /** Another datacenter's controllers, over HTTP. */
-interface PeerClient extends Peer {
+interface PeerClient extends Peer, PeerProbe {
   /** Carries a procedure out there. Throws what it throws there, and as `Peer` does. */
   call(call: ForwardedCall): Promise<unknown>;
   /** Finds out whether it can be reached, once for all callers that ask meanwhile. Never throws. */
@@ -53,38 +53,24 @@ interface PeerClientDeps {
 
 const SHORT: Terms = { timeoutMs: SHORT_MS_MAX, isRepeatable: true };
 const PROBE: Terms = { ...SHORT, isProbe: true };
+/** What follows from no answer is final, so that a slow datacenter gets more time than it should need. */
+const LAST_QUESTION: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true, isPatient: true };
 /** It changes something, but a second time it changes nothing more. */
 const STATUS: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true };
 
 export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): PeerClient {
   const { name: datacenter } = config;
-  const { clock, reachability } = deps;
+  const { reachability } = deps;
   const { api, close } = openApi(config, deps.from);
   const make = createCallMaker({
     datacenter,
     reachability,
     onCall: deps.onCall,
-    onLate: () => void probe(),
+    onLate: () => void probes.probe(),
   });
-  let probing: Promise<void> | undefined;
-  const probe = (): Promise<void> => {
-    probing ??= probeOnce().finally(() => {
-      probing = undefined;
-    });
-    return probing;
-  };
-  const probeOnce = async (): Promise<void> => {
-    const end = reachability.probing();
-    const startedAtMs = clock.nowMs();
-    try {
-      await make(PROBE, (options) => api.peer.ping.query(undefined, options));
-      reachability.answered(clock.nowMs() - startedAtMs);
-    } catch {
-      // Recorded by `reachability`, and reported from there.
-    } finally {
-      end();
-    }
-  };
+  const probes = createProbes(deps, (terms) =>
+    make(terms, (options) => api.peer.ping.query(undefined, options)),
+  );
 
   return {
     datacenter,
@@ -125,8 +111,43 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
         : { timeoutMs: (waitMs ?? 0) + MARGIN_MS, isRepeatable: false, signal };
       return make<unknown>(terms, (options) => api.peer.carryOut.mutate(sent, options));
     },
-    probe,
+    ...probes,
     close,
+  };
+}
+
+/** Questions that ask only for an answer. */
+function createProbes(
+  { clock, reachability }: Pick<PeerClientDeps, 'clock' | 'reachability'>,
+  ping: (terms: Terms) => Promise<unknown>,
+): Pick<PeerClient, 'probe' | 'isSilent'> {
+  let probing: Promise<void> | undefined;
+  const probeOnce = async (): Promise<void> => {
+    const end = reachability.probing();
+    const startedAtMs = clock.nowMs();
+    try {
+      await ping(PROBE);
+      reachability.answered(clock.nowMs() - startedAtMs);
+    } catch {
+      // Recorded by `reachability`, and reported from there.
+    } finally {
+      end();
+    }
+  };
+  return {
+    probe() {
+      probing ??= probeOnce().finally(() => {
+        probing = undefined;
+      });
+      return probing;
+    },
+    async isSilent() {
+      // Not `reachability`: what it remembers may be a refusal, or one connection that broke.
+      const isUnanswered = (): Promise<boolean> =>
+        ping(LAST_QUESTION).then(() => false, isNoAnswer);
+      // Twice: the first connection may be an old one, which was closed at the other end.
+      return (await isUnanswered()) && (await isUnanswered());
+    },
   };
 }
 
@@ -187,6 +208,8 @@ interface Terms {
   readonly signal?: AbortSignal | undefined;
   /** It asks only for an answer: a missing one means that the datacenter is unreachable. */
   readonly isProbe?: boolean;
+  /** It waits for all of its time, whatever a probe has found out meanwhile. */
+  readonly isPatient?: boolean;
 }
 
 /** `refused`: it answered with an error. `unknown`: it may have been carried out. */
@@ -207,12 +230,14 @@ function createCallMaker(deps: {
 }): MakeCall {
   const { datacenter, reachability, onCall } = deps;
   return async (terms, send) => {
-    const { timeoutMs, isRepeatable, signal: caller } = terms;
+    const { timeoutMs, isRepeatable, isPatient = false, signal: caller } = terms;
     caller?.throwIfAborted();
     const deadline = AbortSignal.timeout(timeoutMs);
     const silence = new AbortController();
     const ends = [deadline, silence.signal, ...(caller === undefined ? [] : [caller])];
-    const unwatch = reachability.onSilence(() => silence.abort());
+    const unwatch = reachability.onSilence(() => {
+      if (!isPatient) silence.abort();
+    });
     try {
       const answer = await send({ signal: AbortSignal.any(ends) });
       reachability.answered();
@@ -273,6 +298,12 @@ export function peerFailure(
   }
   const text = `The answer of the datacenter "${datacenter}" was lost; the outcome is unknown.`;
   return { error: new LeaseError('request.outcome_unknown', text, options), kind: 'unanswered' };
+}
+
+/** Whether a repeatable call failed because nobody answered: what was answered names its sender, or is a refusal. */
+function isNoAnswer(error: unknown): boolean {
+  if (!(error instanceof LeaseError) || error.from !== undefined) return false;
+  return error.code === 'reservation.datacenter_unreachable';
 }
 
 interface Answer {

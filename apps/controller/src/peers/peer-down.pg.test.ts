@@ -214,7 +214,7 @@ test('a datacenter that a third one refuses stays reachable, and the error names
   });
 });
 
-test('a datacenter that refuses the secret is unreachable, with the reason', async () => {
+test('a datacenter that refuses the secret is unreachable, with the reason, and cannot be given up', async () => {
   const secrets = new Map([['a', newTokenSecret()]]);
   const { world, here, there, secret } = await openTwoDatacenters(
     etcd,
@@ -228,6 +228,8 @@ test('a datacenter that refuses the secret is unreachable, with the reason', asy
       (await mutate(world.of(here), 'leases.acquire', { secret, input })) === 'peer.refused',
     { what: 'a call that is refused' },
   );
+  const { secret: admin } = await world.of(here).token('admin');
+  const lost = { datacenter: there, reason: 'test' };
   expect(await query(world.of(here), 'datacenters.list', { secret })).toMatchObject({
     items: [
       { name: here, isLocal: true, isReachable: true },
@@ -235,4 +237,8 @@ test('a datacenter that refuses the secret is unreachable, with the reason', asy
     ],
     store: { kind: 'etcd', isReachable: true, since: null },
   });
+  // It answers: it is not lost.
+  expect(await mutate(world.of(here), 'datacenters.giveUp', { secret: admin, input: lost })).toBe(
+    'reservation.datacenter_reachable',
+  );
 });

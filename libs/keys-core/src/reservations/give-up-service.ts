@@ -14,24 +14,22 @@ import {
   type Opened,
 } from './given-up.ts';
 import { pointerFrom, type ProveDeps } from './publish.ts';
-import type { Home, Peers } from './reservation-types.ts';
+import type { Home, PeerProbes } from './reservation-types.ts';
 import type { Resolver } from './resolver.ts';
 import { readClockMs } from './sql/membership.ts';
 import type { KnownGivenUp } from './standing.ts';
 
 interface GiveUpDeps {
-  readonly store: Pick<Store, 'datacenter' | 'general' | 'ids'>;
+  readonly store: Pick<Store, 'datacenter' | 'general'>;
   readonly shared: EtcdGivenUp;
   readonly known: KnownGivenUp;
-  readonly peers: Peers;
+  readonly peers: PeerProbes;
 }
 
 /** A clock of etcd that runs fast ends the wait too early by no more than this part of it. */
 const WAIT_RATE = 1.05;
 /** For the step from one process to the next: an answer under way, a signal, a kill. */
 const WAIT_EXTRA_MS = 5_000;
-/** What is asked of a datacenter to find out whether it is there. Nobody has reserved it. */
-const PROBE_KEY = ['leasehold', 'is anybody there'] as const;
 
 export function createGiveUpService(deps: GiveUpDeps): GiveUpService {
   return new GivingUp(deps);
@@ -76,11 +74,17 @@ class GivingUp implements GiveUpService {
 
   async takeBack({ datacenter }: { datacenter: string }): Promise<void> {
     const { shared, known } = this.#deps;
-    const seen = await this.#find(datacenter);
-    if (seen === undefined) throw notGivenUp(datacenter);
-    if (seen.opened !== null) throw givenUpError(seen);
-    // It was opened, or taken back, in between.
-    if (!(await shared.takeBack(seen))) await this.takeBack({ datacenter });
+    let isTried = false;
+    for (;;) {
+      const seen = await this.#find(datacenter);
+      // Removed by the try whose answer was lost, or by somebody else meanwhile: it is taken back.
+      if (seen === undefined && isTried) break;
+      if (seen === undefined) throw notGivenUp(datacenter);
+      if (seen.opened !== null) throw givenUpError(seen);
+      isTried = true;
+      // Not removed: it was changed in between, or this was its second try.
+      if (await shared.takeBack(seen)) break;
+    }
     await known.refresh();
   }
 
@@ -153,23 +157,12 @@ class GivingUp implements GiveUpService {
   async #assertSilent(datacenter: string): Promise<void> {
     const peer = this.#deps.peers.get(datacenter);
     if (peer === undefined) return;
-    const id = reservationIdOf(datacenter, this.#deps.store.ids.uuid());
-    const isSilent = await peer.reservationStatus(id, PROBE_KEY).then(
-      () => false,
-      (error: unknown) => error instanceof LeaseError && SILENT_CODES.has(error.code),
-    );
-    if (isSilent) return;
+    if (await peer.isSilent()) return;
     throw new LeaseError('reservation.datacenter_reachable', undefined, {
       details: { datacenter },
     });
   }
 }
-
-/** Any other answer comes from somebody. */
-const SILENT_CODES: ReadonlySet<string> = new Set([
-  'reservation.datacenter_unreachable',
-  'request.outcome_unknown',
-]);
 
 function unknown(datacenter: string, known: readonly string[]): LeaseError {
   return new LeaseError(

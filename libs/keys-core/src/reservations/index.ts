@@ -44,6 +44,8 @@ export type {
   MoveInput,
   Peer,
   PeerConnectOutcome,
+  PeerProbe,
+  PeerProbes,
   Peers,
   PendingMove,
   ReservationDetail,
@@ -255,7 +257,7 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const homes = createHomes({ store, resolver, local, peers, reservations, givenUp });
   const placing = createPlacing({ store, peers, homes, offered });
   const mover = createMover({ store, reservations, resolver, local, peers, homes });
-  const pending = createPendingMoves({ store, local, mover });
+  const pending = createPendingMoves({ store, local, mover, homes });
   const connecting = createConnecting({
     store,
     keys: deps.keys,
@@ -291,6 +293,8 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
     reservationStatus: async (reservationId, key) => {
       homes.assertHere(reservationId);
       assertReservationKey(key);
+      // Another controller here may have moved it since: who asks from elsewhere goes by the answer.
+      local.forget(reservationId);
       return local.reservationStatus(reservationId, key, SYSTEM_ACTOR);
     },
     move: async (input, caller) => {

@@ -229,6 +229,51 @@ describe('moving a key', () => {
   });
 });
 
+describe('a second controller of the old home, which remembers that the key lives here', () => {
+  test('answers others that it has moved', async () => {
+    const { world, second, first } = await aSecondController();
+    await move(world.get('dc1'), 'dc2');
+
+    const status = await second.service.reservationStatus(first, ['', 'demo']);
+
+    expect(status).toMatchObject({ standing: 'moved', pointer: { fromId: first } });
+  });
+
+  test('moves it back from where it is', async () => {
+    const { world, second } = await aSecondController();
+    await move(world.get('dc1'), 'dc2');
+
+    expect(await move(second, 'dc1')).toMatchObject({ datacenter: 'dc1' });
+    expect(await homesOf(world, 'demo')).toEqual(['dc1']);
+  });
+
+  test('has moved it too when both carry out the same move at once', async () => {
+    const { world, second } = await aSecondController();
+    const dc2 = world.get('dc2');
+    const { service } = dc2;
+    let askedCount = 0;
+    let goOn = (): void => undefined;
+    const bothAsk = new Promise<void>((resolve) => {
+      goOn = resolve;
+    });
+    dc2.service = {
+      ...service,
+      // Neither leaves before the other one has found the key here.
+      reservationStatus: async (...question) => {
+        askedCount += 1;
+        if (askedCount === 2) goOn();
+        await bothAsk;
+        return service.reservationStatus(...question);
+      },
+    };
+
+    const [one, other] = await Promise.all([move(world.get('dc1'), 'dc2'), move(second, 'dc2')]);
+
+    expect(other).toEqual(one);
+    expect(await homesOf(world, 'demo')).toEqual(['dc2']);
+  });
+});
+
 describe('a chain', () => {
   test('is shown as far as it is known when one of its datacenters is unreachable or unknown', async () => {
     const world = await openDatacenters();
@@ -296,6 +341,18 @@ function crashAt(world: TestDatacenters, step: number, when: 'before' | 'after')
     if (isOver) throw new Error('crash');
   };
   world.outside = { before: dieAt('before'), after: dieAt('after') };
+}
+
+/** A key in dc1, which two controllers there remember. */
+async function aSecondController() {
+  const world = await openDatacenters();
+  const dc1 = world.get('dc1');
+  await visit(world, dc1);
+  const first = await firstOf(world);
+  const second = { ...dc1 };
+  world.restart();
+  for (const { service } of [dc1, second]) await service.reservationStatus(first, ['', 'demo']);
+  return { world, second, first };
 }
 
 async function firstOf(world: TestDatacenters, name = 'demo'): Promise<string> {

@@ -11,10 +11,11 @@
  * a move that was cut short is finished by the next connect, or when the same move is requested
  * again. One that the controllers carry out is finished by them.
  */
-import { ERROR_CODES, LeaseError } from '../kernel/errors.ts';
+import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
+  datacenterOf,
   keyNameOf,
   parseReservationKey,
   reservationIdOf,
@@ -50,7 +51,23 @@ interface MoverDeps extends Omit<HomesDeps, 'store' | 'givenUp'> {
   readonly homes: Pick<Homes, 'adopt'>;
 }
 
-type Moving = Pick<ReservationService, 'move' | 'moveHere'>;
+interface Moving extends Pick<ReservationService, 'move' | 'moveHere'> {
+  /**
+   * Carries out a move that was requested for a key that lives here.
+   * @throws {Withdrawn}; {LeaseError} as `moveHere`.
+   */
+  moveAsked(input: MoveInput, caller: Caller, asked: PendingMoveRow): Promise<Moved>;
+  /**
+   * Steps 3 and 4 of a move whose key has left.
+   * @returns false when the key is not known to have arrived.
+   */
+  finish(pointer: ReservationPointer, key: ReservationKey): Promise<boolean>;
+}
+
+/** The request was cancelled, has failed, or was replaced, before the key has left. */
+class Withdrawn extends Error {
+  override readonly name = 'Withdrawn';
+}
 
 export function createMover(deps: MoverDeps): Moving {
   return new Mover(deps);
@@ -69,7 +86,7 @@ class Mover implements Moving {
     // The same move, asked for again after it was cut short: asking has finished it.
     if (home.datacenter === input.toDatacenter && isJustThere) return home;
     assertMovable(home, input);
-    if (home.datacenter === store.datacenter) return this.#moveFrom(home, input, caller);
+    if (home.datacenter === store.datacenter) return this.#moveFrom(home, input, { caller });
     const moved = await peerOf(peers, home.datacenter).move(input, caller);
     moved.chain.forEach((toId, index) => {
       const fromId = moved.chain[index - 1];
@@ -78,11 +95,32 @@ class Mover implements Moving {
     return moved;
   }
 
-  async moveHere(input: MoveInput, caller: Caller): Promise<Moved> {
-    const { home } = await this.#findHome(input, caller);
+  moveHere(input: MoveInput, caller: Caller): Promise<Moved> {
+    return this.#moveOwn(input, { caller });
+  }
+
+  moveAsked(input: MoveInput, caller: Caller, { askedAt }: PendingMoveRow): Promise<Moved> {
+    return this.#moveOwn(input, { caller, askedAt });
+  }
+
+  async finish(pointer: ReservationPointer, key: ReservationKey): Promise<boolean> {
+    const { reservations, resolver, peers } = this.#deps;
+    const stored = await reservations.putPointer(pointer);
+    resolver.learn(stored);
+    if (stored.toId !== pointer.toId) throw movedMeanwhile(stored.toId);
+    const status = await peerOf(peers, datacenterOf(stored.toId)).reservationStatus(
+      stored.toId,
+      key,
+    );
+    // One that has moved on had arrived.
+    return status.standing !== 'pending';
+  }
+
+  async #moveOwn(input: MoveInput, asking: Asking): Promise<Moved> {
+    const { home } = await this.#findHome(input, asking.caller);
     assertMovable(home, input);
     if (home.datacenter !== this.#deps.store.datacenter) throw movedMeanwhile(home.reservationId);
-    return this.#moveFrom(home, input, caller);
+    return this.#moveFrom(home, input, asking);
   }
 
   /** Where the key lives, as that datacenter reports it, and whether it has only just arrived there. */
@@ -109,41 +147,52 @@ class Mover implements Moving {
 
   #statusAt(home: Home, input: MoveInput, caller: Caller): Promise<ReservationStatus> {
     const { store, local, peers } = this.#deps;
+    // Another controller here may have moved it since. Leaving finds that out; a refusal to move it to where
+    // it seems to live already would not.
+    if (home.datacenter === input.toDatacenter) local.forget(home.reservationId);
     return home.datacenter === store.datacenter
       ? local.reservationStatus(home.reservationId, input.key, caller.actor)
       : peerOf(peers, home.datacenter).reservationStatus(home.reservationId, input.key);
   }
 
-  async #moveFrom(home: Home, input: MoveInput, caller: Caller): Promise<Moved> {
+  async #moveFrom(home: Home, input: MoveInput, asking: Asking): Promise<Moved> {
     const { store, local, peers } = this.#deps;
     const toId = reservationIdOf(input.toDatacenter, store.ids.uuid());
     // Nothing is sealed for a datacenter that is unreachable. The new reservation is pending there.
     await peerOf(peers, input.toDatacenter).reservationStatus(toId, input.key);
-    const pointer = await this.#leave(home, input, { toId, caller });
+    const pointer = await this.#leave(home, input, { ...asking, toId });
     local.forget(home.reservationId);
     const named = keyNameOf(input.key);
     if (named !== undefined) store.hints.notify(keyTopic(named));
-    return this.#arrive(pointer, input, caller).catch((error: unknown) => {
+    return this.#arrive(pointer, input, asking.caller).catch((error: unknown) => {
       throw unfinished(error, input.toDatacenter);
     });
   }
 
   /** Step 2. @throws {LeaseError} `reservation.key_held`, `reservation.moved_meanwhile`. */
-  async #leave(home: Home, input: MoveInput, { toId, caller }: { toId: string; caller: Caller }) {
-    const { store, resolver } = this.#deps;
+  async #leave(
+    home: Home,
+    input: MoveInput,
+    { toId, caller, askedAt }: Asking & { readonly toId: string },
+  ): Promise<ReservationPointer> {
+    const { store, resolver, local } = this.#deps;
     const outcome = await moveAway(store, {
       key: input.key,
       fromId: home.reservationId,
       toId,
       actor: caller.actor,
       reason: input.reason,
+      askedAt,
     });
     switch (outcome.outcome) {
       case 'sealed':
         for (const backendId of outcome.lostBackendIds) store.hints.notify(`backend:${backendId}`);
         return outcome.pointer;
       case 'moved':
+        local.forget(home.reservationId);
         resolver.learn(outcome.pointer);
+        // Another controller here has carried out the same move.
+        if (datacenterOf(outcome.pointer.toId) === input.toDatacenter) return outcome.pointer;
         throw movedMeanwhile(outcome.pointer.toId);
       case 'held':
         throw new LeaseError('reservation.key_held', undefined, {
@@ -151,6 +200,8 @@ class Mover implements Moving {
         });
       case 'pending':
         throw conflict(home.reservationId);
+      case 'withdrawn':
+        throw new Withdrawn();
     }
   }
 
@@ -166,6 +217,12 @@ class Mover implements Moving {
     if (status.standing !== 'active') throw conflict(home.reservationId);
     return home;
   }
+}
+
+/** Who moves, and which request this carries out, if it carries one out. */
+interface Asking {
+  readonly caller: Caller;
+  readonly askedAt?: number | undefined;
 }
 
 /** @throws {LeaseError} `reservation.same_datacenter`, `reservation.chain_too_long`. */
@@ -186,7 +243,8 @@ function assertMovable(home: Home, { toDatacenter }: MoveInput): void {
 interface PendingMovesDeps {
   readonly store: Store;
   readonly local: LocalHome;
-  readonly mover: Pick<ReservationService, 'moveHere'>;
+  readonly mover: Pick<Moving, 'moveAsked' | 'finish'>;
+  readonly homes: Pick<Homes, 'assertKnown'>;
 }
 
 type PendingMoves = Pick<
@@ -230,7 +288,8 @@ export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
 
     async cancelMove({ reservationId, key }) {
       const move = await readPendingMove(store.general, reservationId, key);
-      return move !== null && (await failPendingMove(store.general, move, CANCELLED));
+      if (move === null) return false;
+      return failPendingMove(store.general, move, { failure: CANCELLED, ending: 'here' });
     },
 
     async carryOutMoves(signal) {
@@ -253,25 +312,46 @@ export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
 }
 
 /** One try. A temporary refusal leaves the request for the next round. */
-async function carryOut({ store, mover }: PendingMovesDeps, move: PendingMoveRow): Promise<void> {
-  if (move.leaseId !== null) {
-    await failPendingMove(store.general, move, 'reservation.key_held');
-    return;
-  }
-  const { toDatacenter, reason, askedBy } = move;
-  const key = parseReservationKey(move.key);
+async function carryOut(deps: PendingMovesDeps, move: PendingMoveRow): Promise<void> {
+  const { store, homes } = deps;
   try {
-    await mover.moveHere({ key, toDatacenter, reason }, callerNamed(askedBy));
+    homes.assertKnown(move.toDatacenter);
   } catch (error) {
     if (!(error instanceof LeaseError)) throw error;
-    if (error.code !== 'reservation.same_datacenter') {
-      if (passes(error)) return;
-      await failPendingMove(store.general, move, error.code);
-      return;
-    }
-    // It had left before: asking has made it arrive.
+    // Nobody can go there, or arrive there.
+    await failPendingMove(store.general, move, { failure: error.code, ending: 'any' });
+    return;
   }
-  await endPendingMove(store.general, move);
+  const failure = await failureOf(deps, move);
+  if (failure === undefined) return;
+  if (failure === null) await endPendingMove(store.general, move);
+  else await failPendingMove(store.general, move, { failure, ending: 'notOnItsWay' });
+}
+
+/** @returns why the request ends without a move; null when the key has arrived, undefined to try again. */
+async function failureOf(
+  { mover }: PendingMovesDeps,
+  move: PendingMoveRow,
+): Promise<ErrorCode | null | undefined> {
+  const { toDatacenter, reason, askedBy, reservationId, movedTo, tokenFloor } = move;
+  const key = parseReservationKey(move.key);
+  try {
+    if (movedTo !== null && tokenFloor !== null) {
+      if (datacenterOf(movedTo) !== toDatacenter) return 'reservation.moved_meanwhile';
+      const pointer = { fromId: reservationId, toId: movedTo, tokenFloor };
+      return (await mover.finish(pointer, key)) ? null : undefined;
+    }
+    if (move.leaseId !== null) return 'reservation.key_held';
+    await mover.moveAsked({ key, toDatacenter, reason }, callerNamed(askedBy), move);
+    return null;
+  } catch (error) {
+    // Whoever withdrew it has ended it, or has put another in its place.
+    if (error instanceof Withdrawn) return undefined;
+    if (!(error instanceof LeaseError)) throw error;
+    // It had left before: asking has made it arrive.
+    if (error.code === 'reservation.same_datacenter') return null;
+    return passes(error) ? undefined : error.code;
+  }
 }
 
 /** A holder that was granted the key in between is found by the next round. */

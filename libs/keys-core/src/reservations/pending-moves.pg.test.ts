@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { LeaseError } from '../kernel/errors.ts';
 import type { ConnectResult } from '../keys/key-types.ts';
 import {
   connectAt,
@@ -7,6 +8,9 @@ import {
   type TestDatacenters,
 } from '../testing/datacenters-fixture.ts';
 import { OPERATOR, reportOf } from '../testing/keys-fixture.ts';
+import { move, visit } from '../testing/moving/moving-fixture.ts';
+import { NONE_GIVEN_UP } from './given-up.ts';
+import { createReservationService } from './index.ts';
 import type { PendingMove } from './reservation-types.ts';
 
 const KEY = ['', 'demo'];
@@ -212,4 +216,131 @@ describe('a requested move', () => {
       expect(await livesIn(world)).toBe('dc3');
     },
   );
+});
+
+/** Does something at one question to a datacenter, before it answers: 1 is whether it is there. */
+function atQuestion(at: TestDatacenter, number: number, act: () => Promise<unknown>): void {
+  const { service } = at;
+  let asked = 0;
+  at.service = {
+    ...service,
+    reservationStatus: async (...question) => {
+      asked += 1;
+      if (asked === number) await act();
+      return service.reservationStatus(...question);
+    },
+  };
+}
+
+describe('a requested move that is being carried out', () => {
+  test('leaves the key where it is when it is cancelled before the key has left', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await end(home, held);
+    await requestMove(home, reservationId, null);
+    const cancelled: boolean[] = [];
+    atQuestion(world.get('dc2'), 1, async () => {
+      cancelled.push(await home.service.cancelMove({ key: KEY, reservationId }));
+    });
+
+    expect(await afterRound(home, reservationId)).toMatchObject({ failure: 'cancelled' });
+    expect(cancelled).toEqual([true]);
+    expect(await livesIn(world)).toBe('dc1');
+  });
+
+  test('goes on to where a later request wants it, which replaces it before the key has left', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await end(home, held);
+    await requestMove(home, reservationId, null, 'dc2');
+    atQuestion(world.get('dc2'), 1, () => requestMove(home, reservationId, null, 'dc3'));
+
+    expect(await afterRound(home, reservationId)).toMatchObject({
+      toDatacenter: 'dc3',
+      failure: null,
+    });
+    expect(await livesIn(world)).toBe('dc1');
+    expect(await afterRound(home, reservationId)).toBeNull();
+    expect(await livesIn(world)).toBe('dc3');
+  });
+
+  test('can no longer be cancelled when the key has left', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await end(home, held);
+    await requestMove(home, reservationId, null);
+    const cancelled: boolean[] = [];
+    atQuestion(world.get('dc2'), 2, async () => {
+      cancelled.push(await home.service.cancelMove({ key: KEY, reservationId }));
+    });
+
+    expect(await afterRound(home, reservationId)).toBeNull();
+    expect(cancelled).toEqual([false]);
+    expect(await livesIn(world)).toBe('dc2');
+  });
+
+  test('goes on after the key has left, whatever the new home answers at first', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await end(home, held);
+    await requestMove(home, reservationId, null);
+    atQuestion(world.get('dc2'), 2, () => Promise.reject(new LeaseError('reservation.conflict')));
+
+    expect(await afterRound(home, reservationId)).toMatchObject({ failure: null });
+    expect(await afterRound(home, reservationId)).toBeNull();
+    expect(await livesIn(world)).toBe('dc2');
+  });
+
+  test('ends when the key has left otherwise, though it has come back', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await end(home, held);
+    await requestMove(home, reservationId, null);
+    await move(home, 'dc3');
+    await move(home, 'dc1');
+
+    expect(await afterRound(home, reservationId)).toMatchObject({
+      failure: 'reservation.moved_meanwhile',
+    });
+    expect(await livesIn(world)).toBe('dc1');
+  });
+
+  test('has been carried out when the key has arrived, and has moved on before anybody noticed', async () => {
+    const { world, home, held, reservationId } = await aHeldKey();
+    await end(home, held);
+    await requestMove(home, reservationId, null);
+    const away = new LeaseError('reservation.datacenter_unreachable');
+    atQuestion(world.get('dc2'), 2, () => Promise.reject(away));
+    await home.service.carryOutMoves(signal);
+    await visit(world, world.get('dc3'));
+    await move(world.get('dc3'), 'dc3');
+
+    expect(await afterRound(home, reservationId)).toBeNull();
+    expect(await livesIn(world)).toBe('dc3');
+  });
+});
+
+test.each([
+  ['was given up', 'reservation.datacenter_given_up'],
+  ['nobody knows', 'reservation.unknown_datacenter'],
+] as const)('a requested move to a datacenter that %s ends', async (what, failure) => {
+  const { world, home, held, reservationId } = await aHeldKey();
+  await end(home, held);
+  await requestMove(home, reservationId, null);
+  const givenUp = {
+    datacenter: 'dc2',
+    declaredAt: new Date().toISOString(),
+    declaredBy: 'alice',
+    declaredIn: 'dc1',
+    reason: 'it burnt down',
+    opened: null,
+  };
+  const isGivenUp = what === 'was given up';
+  home.service = createReservationService({
+    ...home,
+    reservations: world.reservations,
+    peers: { names: ['dc3'], get: () => undefined },
+    givenUp: {
+      ...NONE_GIVEN_UP,
+      find: (datacenter) => (isGivenUp && datacenter === 'dc2' ? givenUp : undefined),
+    },
+  });
+
+  expect(await afterRound(home, reservationId)).toMatchObject({ failure });
+  expect(await livesIn(world)).toBe('dc1');
 });

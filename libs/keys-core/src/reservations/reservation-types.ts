@@ -222,6 +222,18 @@ export interface Peers {
   get(datacenter: string): Peer | undefined;
 }
 
+/** Finds out whether anybody answers in another datacenter. */
+export interface PeerProbe {
+  /** Asks now, whatever is remembered of it. True only if no answer came: a refusal is an answer. */
+  isSilent(): Promise<boolean>;
+}
+
+/** The same datacenters, for who must know now whether they are there. */
+export interface PeerProbes {
+  readonly names: readonly string[];
+  get(datacenter: string): PeerProbe | undefined;
+}
+
 /**
  * The other datacenter of this name.
  * @throws {LeaseError} `reservation.datacenter_unreachable` for one that this controller does not know:

@@ -18,7 +18,7 @@ import {
 import type { Named } from '../../kernel/resource.ts';
 import { recordLostBackends } from '../../keys/index.ts';
 import type { Store } from '../../postgres/open-store.ts';
-import { C, fragment, onlyRow, readLeases, type Sql } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, onlyRow, readLeases, type Sql } from '../../postgres/sql.ts';
 import type { PendingMove } from '../reservation-types.ts';
 import { putPointer, readPointer } from './reservations.ts';
 
@@ -28,6 +28,8 @@ export interface MovePlan {
   readonly toId: string;
   readonly actor: string;
   readonly reason: string;
+  /** When the request was made that this carries out; undefined for a move that nobody has to request. */
+  readonly askedAt?: number | undefined;
 }
 
 export type MoveOutcome =
@@ -40,7 +42,9 @@ export type MoveOutcome =
   | { readonly outcome: 'moved'; readonly pointer: ReservationPointer }
   | { readonly outcome: 'held'; readonly holder: string; readonly remainingMs: number }
   /** It is not active here, so that there is nothing to leave. */
-  | { readonly outcome: 'pending' };
+  | { readonly outcome: 'pending' }
+  /** The request was cancelled, has failed, or was replaced by another. */
+  | { readonly outcome: 'withdrawn' };
 
 /** The grant of a move lives within its transaction alone: the shortest ladder that the table takes. */
 const MOVE_LADDER = { renewAfterMs: 1, softAfterMs: 2, hardAfterMs: 3, ttlMs: 4 } as const;
@@ -53,18 +57,23 @@ const MOVE_LADDER = { renewAfterMs: 1, softAfterMs: 2, hardAfterMs: 3, ttlMs: 4 
  * grant here is before this commit, and the new reservation is activated only after a read of the
  * committed pointer, so that every grant there is after it.
  *
- * - **Locks**: the reservation's row, so that movers wait for each other; then the lease row.
+ * - **Locks**: the reservation's row, so that movers wait for each other, and whoever withdraws the request
+ *   is either before this or finds the key gone; then the lease row.
  * - **The token floor** is the greater of the key's newest token and the time by this database's clock.
  */
 export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcome> {
   await store.witness.ready();
   return store.transitions.$transaction(async (tx) => {
-    const [own] = await tx.$queryRaw<{ state: 'active' | 'moved' }[]>`
-      select state from reservation where reservation_id = ${plan.fromId} ${C} and key = ${reservationKeyText(plan.key)} ${C}
+    const [own] = await tx.$queryRaw<{ state: 'active' | 'moved'; isAsked: boolean | null }[]>`
+      select state,
+        move_failure is null and move_asked_at = ${askedAtOf(plan)} as "isAsked"
+      from reservation
+      where reservation_id = ${plan.fromId} ${C} and key = ${reservationKeyText(plan.key)} ${C}
       for update`;
     const known = await readPointer(tx, plan.fromId);
     if (own?.state === 'moved' && known !== undefined) return { outcome: 'moved', pointer: known };
     if (own?.state !== 'active') return { outcome: 'pending' };
+    if (plan.askedAt !== undefined && own.isAsked !== true) return { outcome: 'withdrawn' };
     const named = keyNameOf(plan.key);
     if (named === undefined) {
       return { outcome: 'sealed', pointer: await leave(tx, plan, '0'), lostBackendIds: [] };
@@ -174,18 +183,28 @@ export interface PendingMoveRow extends Omit<PendingMove, 'key' | 'askedAt' | 'h
   readonly leaseId: string | null;
   readonly holder: string | null;
   readonly heldUntil: number | null;
+  /** Where the key has gone since; null while it is here. */
+  readonly movedTo: string | null;
+  readonly tokenFloor: string | null;
 }
 
 /** Identifies a request: a newer one for the same key has another time. */
 type PendingMoveRef = Pick<PendingMoveRow, 'reservationId' | 'askedAt'>;
+
+/** The time that identifies a request, as its column has it. */
+function askedAtOf({ askedAt }: { readonly askedAt?: number | null | undefined }): Fragment {
+  return fragment`to_timestamp(${askedAt ?? null}::float8 / 1000)::timestamptz(3)`;
+}
 
 const PENDING_MOVE = fragment`
   select r.key, r.reservation_id as "reservationId", r.move_to as "toDatacenter",
     r.move_asked_by as "askedBy", extract(epoch from r.move_asked_at)::float8 * 1000 as "askedAt",
     r.move_asked_for as reason, r.move_waits_for as "waitsFor", r.move_failure as failure,
     l.lease_id as "leaseId", l.holder,
-    extract(epoch from greatest(l.expires_at, l.stops_by))::float8 * 1000 as "heldUntil"
+    extract(epoch from greatest(l.expires_at, l.stops_by))::float8 * 1000 as "heldUntil",
+    p.to_id as "movedTo", p.token_floor::text as "tokenFloor"
   from reservation r
+  left join reservation_pointer p on p.from_id = r.reservation_id and r.state = 'moved'
   left join lease l
     on l.face = 'key' and l.namespace = r.namespace and l.name = r.name
     and l.home_reservation = r.reservation_id
@@ -244,37 +263,53 @@ export async function readReadyMoves(
     where r.move_to is not null and r.move_failure is null
       and (l.lease_id is null or l.lease_id is distinct from r.move_waits_for)
       and (r.move_asked_at, r.reservation_id ${C}) > (
-        coalesce(to_timestamp(${after?.askedAt ?? null}::float8 / 1000)::timestamptz(3), '-infinity'),
+        coalesce(${askedAtOf({ askedAt: after?.askedAt })}, '-infinity'),
         ${after?.reservationId ?? ''} ${C})
     order by r.move_asked_at, r.reservation_id ${C}
     limit ${limit}`;
 }
 
-/** Ends a request, because the key has arrived. A request that has replaced it meanwhile stays. */
+/**
+ * Ends a request, because the key has arrived. A request that has replaced it meanwhile stays, and so does
+ * one that has ended otherwise.
+ */
 export async function endPendingMove(sql: Sql<'general'>, move: PendingMoveRef): Promise<void> {
   await sql.$queryRaw`
     update reservation
     set move_to = null, move_asked_by = null, move_asked_at = null, move_asked_for = null,
       move_waits_for = null, move_failure = null
-    where reservation_id = ${move.reservationId} ${C}
-      and move_asked_at = to_timestamp(${move.askedAt}::float8 / 1000)::timestamptz(3)
+    where reservation_id = ${move.reservationId} ${C} and move_failure is null
+      and move_asked_at = ${askedAtOf(move)}
     returning 1 as ended`;
 }
 
+/** Which requests end without a move. */
+const ENDING = {
+  /** The key has not left. */
+  here: fragment`state = 'active'`,
+  /** The key has not left for where the request wanted it: then only its arrival is missing. */
+  notOnItsWay: fragment`not exists (
+    select from reservation_pointer p
+    where p.from_id = reservation.reservation_id and reservation.state = 'moved'
+      and split_part(p.to_id, '.', 1) = reservation.move_to ${C}
+  )`,
+  any: fragment`true`,
+} as const;
+
 /**
  * Ends a request without a move; it is kept for those who follow it.
- * @returns false when it had ended, or was replaced meanwhile.
+ * @returns false when it had ended, or was replaced meanwhile, or the key is not where `ending` wants it.
  */
 export async function failPendingMove(
   sql: Sql<'general'>,
   move: PendingMoveRef,
-  failure: string,
+  { failure, ending }: { readonly failure: string; readonly ending: keyof typeof ENDING },
 ): Promise<boolean> {
   const rows = await sql.$queryRaw<{ one: number }[]>`
     update reservation
     set move_failure = ${failure}
     where reservation_id = ${move.reservationId} ${C} and move_to is not null and move_failure is null
-      and move_asked_at = to_timestamp(${move.askedAt}::float8 / 1000)::timestamptz(3)
+      and move_asked_at = ${askedAtOf(move)} and ${ENDING[ending]}
     returning 1 as one`;
   return rows.length > 0;
 }

@@ -1,0 +1,94 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { openKernel } from '../testing/kernel-fixture.ts';
+import type { EtcdGivenUp, ReadGivenUp } from './etcd/etcd-given-up.ts';
+import { createGiveUpService } from './give-up-service.ts';
+import { type GiveUpService, NONE_GIVEN_UP } from './given-up.ts';
+
+const ACTOR = { actor: 'alice', role: 'admin', source: null } as const;
+const INPUT = { datacenter: 'dc3', reason: 'it burnt down', abandon: true };
+
+/** What etcd has of dc3, in memory. */
+interface Shared {
+  row: ReadGivenUp | undefined;
+  /** How many answers to a removal are lost, after etcd has carried it out. */
+  lostAnswers: number;
+}
+
+/** Giving up dc3, of which nobody answers unless it is said otherwise. */
+async function aService(rows: Shared, isSilent = true): Promise<GiveUpService> {
+  const { store } = await openKernel();
+  const shared: EtcdGivenUp = {
+    list: () => Promise.resolve(rows.row === undefined ? [] : [rows.row]),
+    declare: (givenUp) => {
+      rows.row ??= { ...givenUp, revision: randomUUID() };
+      return Promise.resolve();
+    },
+    open: (seen, opened) => {
+      rows.row = { ...seen, opened, revision: randomUUID() };
+      return Promise.resolve(true);
+    },
+    takeBack: ({ revision }) => {
+      const isSame = rows.row?.revision === revision;
+      if (isSame) rows.row = undefined;
+      if (!isSame || rows.lostAnswers === 0) return Promise.resolve(isSame);
+      rows.lostAnswers -= 1;
+      // The client sends it again, and is told that there is no such row any more.
+      return Promise.resolve(false);
+    },
+    putBack: () => Promise.resolve(),
+    remainingMs: () => Promise.resolve(0),
+    isRegistered: () => Promise.resolve(true),
+    readStanding: () => Promise.resolve(undefined),
+    changeStanding: () => Promise.resolve(),
+  };
+  return createGiveUpService({
+    store,
+    shared,
+    known: { ...NONE_GIVEN_UP, load: () => Promise.resolve(), refresh: () => Promise.resolve() },
+    peers: {
+      names: ['dc3'],
+      get: () => ({ isSilent: () => Promise.resolve(isSilent) }),
+    },
+  });
+}
+
+function declared(): ReadGivenUp {
+  return {
+    datacenter: 'dc3',
+    declaredAt: '2026-11-29T12:00:00.000Z',
+    declaredBy: 'alice',
+    declaredIn: 'dc1',
+    reason: 'it burnt down',
+    opened: null,
+    revision: '7',
+  };
+}
+
+test.each([
+  ['declared lost', undefined],
+  ['opened', declared()],
+])('a datacenter that answers is not %s, and one that is silent is', async (_what, row) => {
+  const rows: Shared = { row, lostAnswers: 0 };
+  const answering = await aService(rows, false);
+  const silent = await aService(rows);
+
+  await expect(answering.giveUp(INPUT, ACTOR)).rejects.toMatchObject({
+    code: 'reservation.datacenter_reachable',
+    details: { datacenter: 'dc3' },
+  });
+  expect(rows.row).toEqual(row);
+  expect(await silent.giveUp(INPUT, ACTOR)).toMatchObject({ opened: { by: 'alice' } });
+});
+
+test('a declaration is taken back though the answer to its removal was lost', async () => {
+  const rows: Shared = { row: declared(), lostAnswers: 1 };
+  const service = await aService(rows);
+
+  await service.takeBack(INPUT, ACTOR);
+
+  expect(rows.row).toBeUndefined();
+  await expect(service.takeBack(INPUT, ACTOR)).rejects.toMatchObject({
+    code: 'reservation.not_given_up',
+  });
+});
