@@ -137,8 +137,8 @@ const GRANTING = [
     name: 'step-of-the-clock-unseen',
     breaks: 'a step of the database clock is noticed',
     file: `${CORE}/postgres/clock/clock-watch.ts`,
-    find: 'if (Math.abs(apartMs) > JUMP_MS + slewMs) return apartMs;',
-    replace: 'if (Math.abs(apartMs) > 10 * JUMP_MS + slewMs) return apartMs;',
+    find: 'if (Math.abs(apartMs) > JUMP_MS) return apartMs;',
+    replace: 'if (Math.abs(apartMs) > 10 * JUMP_MS) return apartMs;',
   },
 ];
 

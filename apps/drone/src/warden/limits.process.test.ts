@@ -137,8 +137,9 @@ test.runIf(mayDelegate)(
     const { uid, gid } = ORDINARY_USER;
     const group = path.join(PIDS, `leasehold-test-${randomUUID()}`);
     mkdirSync(group);
-    for (const file of ['', 'cgroup.procs', 'pids.max'])
+    for (const file of ['', 'cgroup.procs', 'pids.max']) {
       chownSync(path.join(group, file), uid, gid);
+    }
     const joined = ['/bin/sh', '-c', `echo 0 >${group}/cgroup.procs && exec "$@"`, 'sh'];
     const words = [...joined, ...drone.words] as const;
     try {

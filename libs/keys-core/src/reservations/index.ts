@@ -293,7 +293,7 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
     reservationStatus: async (reservationId, key) => {
       homes.assertHere(reservationId);
       assertReservationKey(key);
-      // Another controller here may have moved it since: who asks from elsewhere goes by the answer.
+      // Another controller here may have moved it since, and the caller goes by the answer.
       local.forget(reservationId);
       return local.reservationStatus(reservationId, key, SYSTEM_ACTOR);
     },

@@ -345,7 +345,7 @@ async function failureOf(
     await mover.moveAsked({ key, toDatacenter, reason }, callerNamed(askedBy), move);
     return null;
   } catch (error) {
-    // Whoever withdrew it has ended it, or has put another in its place.
+    // What withdrew it has ended it, or has put another in its place.
     if (error instanceof Withdrawn) return undefined;
     if (!(error instanceof LeaseError)) throw error;
     // It had left before: asking has made it arrive.

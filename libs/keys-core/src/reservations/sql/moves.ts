@@ -57,7 +57,7 @@ const MOVE_LADDER = { renewAfterMs: 1, softAfterMs: 2, hardAfterMs: 3, ttlMs: 4 
  * grant here is before this commit, and the new reservation is activated only after a read of the
  * committed pointer, so that every grant there is after it.
  *
- * - **Locks**: the reservation's row, so that movers wait for each other, and whoever withdraws the request
+ * - **Locks**: the reservation's row, so that movers wait for each other, and what withdraws the request
  *   is either before this or finds the key gone; then the lease row.
  * - **The token floor** is the greater of the key's newest token and the time by this database's clock.
  */
