@@ -39,15 +39,11 @@ import {
 import { mayRedirect, redirect, redirectFor } from './redirects.ts';
 import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
+import { onAbort } from './signals.ts';
 import { StrangerBounds } from './stranger-bounds.ts';
-import {
-  assertPlainHead,
-  assertWebSocket,
-  hasBody,
-  readTarget,
-  type ServedHosts,
-} from './target.ts';
+import { assertPlainHead, assertUpgrade, hasBody, readTarget, type ServedHosts } from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
+import { UserShares } from './user-shares.ts';
 
 /** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
 const SERVER_TIMES = {
@@ -128,6 +124,7 @@ class GatewayService implements Gateway {
   readonly #metricsServer: Server;
   readonly #guard: ConnectionGuard;
   readonly #strangers: StrangerBounds;
+  readonly #shares: UserShares;
   readonly #stopping = new AbortController();
   readonly #isSecure: boolean;
   /** When the tokens of what is open were last looked at, and when the first of them is over, by the database's clock. */
@@ -162,6 +159,7 @@ class GatewayService implements Gateway {
     this.#passer = createPasser(this.#metrics.observer);
     this.#sources = createSources({ trustedProxies: config.trustedProxies });
     this.#strangers = new StrangerBounds(clock, (socket) => this.#guard.isStrange(socket));
+    this.#shares = new UserShares(config.bounds.connectionsMax);
     this.#server = this.#createServer();
     this.#guard = guardConnections(this.#server, {
       perAddressMax: STRANGERS_PER_ADDRESS_MAX,
@@ -252,6 +250,8 @@ class GatewayService implements Gateway {
     server.on('request', onRequest);
     // Told to go on when its route is known.
     server.on('checkContinue', onRequest);
+    // Node would answer what is expected beyond that by itself, as often as it is asked.
+    server.on('checkExpectation', onRequest);
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       if (!(socket instanceof net.Socket)) return;
       this.#guard.begin(request, response(socket));
@@ -318,7 +318,7 @@ class GatewayService implements Gateway {
     const { request, to } = arrived;
     if (this.#stopping.signal.aborted) throw new Refusal('gateway.stopping');
     assertPlainHead(request);
-    if (to instanceof net.Socket) assertWebSocket(request);
+    assertUpgrade(request, to instanceof net.Socket);
     const target = readTarget(request, this.#hosts);
     if (target.form === 'own') {
       if (target.path === '/healthz' && !(to instanceof net.Socket)) {
@@ -330,6 +330,8 @@ class GatewayService implements Gateway {
     }
     const found = admit(this.#admission, target, request);
     const admitted = found instanceof Promise ? await found : found;
+    // Before it counts as known: a connection beyond the share stays a stranger's.
+    this.#shares.take(arrived.from.isProxied ? to : request.socket, admitted.token.user);
     this.#guard.known(request);
     if (!(to instanceof net.Socket) && this.#redirect(arrived, target, admitted)) return;
     try {
@@ -422,18 +424,17 @@ class GatewayService implements Gateway {
     to.once('close', onClose);
     if (to.destroyed) onClose();
     const unread = to instanceof net.Socket ? readWhileHeld(arrived, to) : undefined;
+    // A WebSocket that is held would not be open for long: it is refused when the gateway stops.
+    const onStop = (reason: unknown): void => gone.abort(reason);
+    const unfollow = unread === undefined ? unread : onAbort(this.#stopping.signal, onStop);
     try {
-      // A WebSocket that is held would not be open for long: it is refused when the gateway stops.
-      const signal =
-        to instanceof net.Socket
-          ? AbortSignal.any([gone.signal, this.#stopping.signal])
-          : gone.signal;
-      const held = { bytes: heldBytesOf(request), signal };
+      const held = { bytes: heldBytesOf(request), signal: gone.signal };
       const active = await this.#routes.take(wanted, held);
       this.#metrics.heldFor(this.#deps.clock.nowMs() - beganAtMs);
       return active;
     } finally {
       unread?.();
+      unfollow?.();
       to.off('close', onClose);
     }
   }
@@ -451,6 +452,8 @@ class GatewayService implements Gateway {
     if (to instanceof net.Socket) this.#stopping.signal.throwIfAborted();
     const passing = this.#passing(active, arrived, target, token);
     const isWebSocket = to instanceof net.Socket;
+    // A WebSocket has a connection of its own.
+    if (!isWebSocket && !active.hasPlaceFor(passing.user)) throw new Refusal('gateway.busy');
     // Its client waits with the body until somebody takes it.
     if (request.headers.expect !== undefined && !isWebSocket) to.writeContinue();
     this.#changeHead(active, arrived, target, admitted);

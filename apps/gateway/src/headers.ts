@@ -66,9 +66,11 @@ export interface ForwardedFrom {
   readonly addresses: readonly string[];
   readonly protocol: 'http' | 'https';
   readonly host: string;
+  /** Whether a trusted proxy has passed it on, whose connection has requests of many. */
+  readonly isProxied: boolean;
 }
 
-/** Where a request comes from: what proxies say is kept if they are trusted. */
+/** Where a request comes from: what proxies say is kept as far as they are trusted. */
 export function forwardedFrom(
   request: IncomingMessage,
   { sources, isSecure }: { readonly sources: Sources; readonly isSecure: boolean },
@@ -77,19 +79,32 @@ export function forwardedFrom(
   const peer = withoutMapping(socket.remoteAddress ?? '');
   const host = headers.host ?? '';
   if (!sources.isFromProxy(request)) {
-    return { addresses: [peer], protocol: isSecure ? 'https' : 'http', host };
+    return { addresses: [peer], protocol: isSecure ? 'https' : 'http', host, isProxied: false };
   }
-  const said = [headers['x-forwarded-for'] ?? []].flat().join(',');
-  const addresses = said
-    .split(',')
-    .map((one) => one.trim())
-    .filter((one) => isIP(one) !== 0);
   const isSaidSecure = headers['x-forwarded-proto'] === 'https';
   return {
-    addresses: [...addresses, peer],
+    addresses: [...believed(headers['x-forwarded-for'], sources), peer],
     protocol: isSecure || isSaidSecure ? 'https' : 'http',
     host,
+    isProxied: true,
   };
+}
+
+/**
+ * What trusted proxies have said, read from its end: what is before the first address that is no such proxy may be
+ * forged.
+ */
+function believed(said: string | string[] | undefined, sources: Sources): string[] {
+  const hops = [said ?? []].flat().join(',').split(',');
+  const addresses: string[] = [];
+  for (const hop of hops.reverse()) {
+    const address = hop.trim();
+    // A zone may be any text.
+    if (isIP(address) === 0 || address.includes('%')) break;
+    addresses.unshift(address);
+    if (!sources.isProxyAddress(address)) break;
+  }
+  return addresses;
 }
 
 /** What callers may name a request: it is written to the log as it is. */

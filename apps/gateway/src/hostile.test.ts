@@ -49,6 +49,8 @@ describe('requests that two programs may understand in two ways', () => {
     'a WebSocket with a body': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 4\r\n\r\nabcd`,
     'a WebSocket by POST': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`,
     'an upgrade to another protocol': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n`,
+    'an upgrade that its connection does not name': `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`,
+    'such an upgrade with a body': `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: keep-alive\r\nUpgrade: websocket\r\nContent-Length: 4\r\n\r\nabcd`,
     'another version': `GET /t/${token}/ HTTP/1.2\r\nHost: a\r\n\r\n`,
     'the preface of HTTP/2': `PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n`,
   });
@@ -59,6 +61,19 @@ describe('requests that two programs may understand in two ways', () => {
       `${lines(token)[name] ?? ''}GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`,
     );
     expect(said).not.toMatch(/^HTTP\/1\.1 (?:2|3)/u);
+    // It is not even asked where the backend is.
+    expect(stage.controller.questions).toEqual([]);
+    expect(backend.requests).toEqual([]);
+  });
+
+  test('an expectation that is not known is refused as any other request is, and counted', async () => {
+    const { stage, backend, token } = await openHostile();
+    const said = await stage.raw(
+      `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nExpect: something\r\nConnection: close\r\n\r\n`,
+    );
+    expect(said).toMatch(/^HTTP\/1\.1 400/u);
+    expect(said).toContain('gateway.bad_request');
+    expect(await refusals(stage)).toBe(1);
     expect(backend.requests).toEqual([]);
   });
 
@@ -375,6 +390,22 @@ describe('where a request comes from', () => {
       'x-forwarded-for': '127.0.0.1',
       'x-forwarded-proto': 'http',
     });
+  });
+
+  test('of what trusted proxies pass on, only the word of the last of them counts that is not theirs', async () => {
+    const { stage, token } = await openHostile({
+      LEASEHOLD_TRUSTED_PROXIES: '127.0.0.1,10.0.0.0/8',
+    });
+    const seenFor = async (said: string): Promise<string | undefined> => {
+      const headers = { 'x-forwarded-for': said };
+      return (await stage.ask(`/t/${token}/`, { headers })).json.headers['x-forwarded-for'];
+    };
+    expect(await seenFor('6.6.6.6, 203.0.113.9')).toBe('203.0.113.9, 127.0.0.1');
+    expect(await seenFor('6.6.6.6, 203.0.113.9, 10.0.0.7')).toBe(
+      '203.0.113.9, 10.0.0.7, 127.0.0.1',
+    );
+    expect(await seenFor('6.6.6.6, unknown, 10.0.0.7')).toBe('10.0.0.7, 127.0.0.1');
+    expect(await seenFor('10.0.0.8,10.0.0.7')).toBe('10.0.0.8, 10.0.0.7, 127.0.0.1');
   });
 
   test('a host that it does not serve is refused', async () => {

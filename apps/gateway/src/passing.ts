@@ -6,6 +6,7 @@
 import http, { type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import net, { type Socket } from 'node:net';
 import { Readable } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { createProxyServer } from 'httpxy';
 import { type AnswerPlace, headersForClient } from './headers.ts';
@@ -153,11 +154,29 @@ export class Passing implements RouteUser {
     const refusal = new Refusal(code);
     if (to instanceof net.Socket) {
       if (this.isOpen) to.destroy();
+      // A second answer would be read as the rest of the first.
+      else if (this.answer !== undefined) this.cut();
       else refuseUpgrade(refusal, { request, socket: to, requestId });
-    } else if (to.headersSent) to.destroy();
+    } else if (to.headersSent) this.cut();
     else refuse(refusal, { request, response: to, requestId });
     this.outgoing?.destroy();
   }
+
+  /** Ends an answer that has begun, so that its client sees that it is not whole. */
+  cut(): void {
+    const { to } = this.parts;
+    const socket = to instanceof net.Socket ? to : to.socket;
+    // Over TLS, what was not ended in good order is seen to be cut.
+    const isReset = !isFramed(this.parts) && !(socket instanceof TLSSocket);
+    if (isReset && socket?.destroyed === false) socket.resetAndDestroy();
+    else to.destroy();
+  }
+}
+
+/** Whether an answer says itself where it ends. Otherwise it ends with its connection. */
+function isFramed({ request, to }: Parts): boolean {
+  // What is answered in place of an upgrade is passed as the backend has framed it.
+  return !(to instanceof net.Socket) && request.httpVersion !== '1.0';
 }
 
 /** How it ended: with a whole answer, cut by the gateway, broken by the backend, or left by its client. */
@@ -262,6 +281,8 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
     headers.connection =
       response.shouldKeepAlive && request.httpVersion !== '1.0' ? 'keep-alive' : 'close';
     response.writeHead(answer.statusCode ?? 0, answer.statusMessage, headers);
+    // Before the library's own listener, which ends the connection in good order.
+    if (!isFramed(passing.parts)) answer.once('error', () => passing.cut());
     observer.firstByte(passing);
     pump(answer, response, judge(passing, 'out', observer), lengthOf(answer));
   });
@@ -279,7 +300,7 @@ function requestPasser(observer: PassingObserver): Passer['request'] {
     } catch (error) {
       if (passing.endedBy !== undefined) return outcomeOf(passing);
       if (!to.headersSent) throw new BackendFailed(repeatOf(request, passing, error), error);
-      to.destroy();
+      passing.cut();
       return 'failed';
     } finally {
       request[PASSING] = undefined;
@@ -389,8 +410,11 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
     outgoing.on('response', (answer) => {
       // It keeps its socket from being used again: the library writes the answer by hand.
       const { 'transfer-encoding': encoding } = answer.headers;
-      if (!accept(answer)) answer.destroy();
-      else if (encoding !== undefined) answer.headers['transfer-encoding'] = encoding;
+      if (accept(answer)) {
+        if (encoding !== undefined) answer.headers['transfer-encoding'] = encoding;
+        // Before the library's own listener, as above.
+        answer.once('error', () => passing.cut());
+      } else answer.destroy();
       const mayPass = judge(passing, 'out', observer);
       answer.prependListener('data', mayPass);
     });
@@ -493,12 +517,14 @@ export function pump(
 ): void {
   const goOn = (): void => void source.resume();
   let left = length;
+  let isEnded = false;
   source.on('data', (piece: Buffer) => {
     if (!onPiece(piece)) return;
     left -= piece.length;
     if (left === 0) {
       // An end that follows later may cost another call of the system.
       turn.count(piece.length);
+      isEnded = true;
       to.end(piece);
       return;
     }
@@ -510,7 +536,8 @@ export function pump(
     else to.once('drain', () => turn.go(goOn));
   });
   source.on('end', () => {
-    if (left !== 0) to.end();
+    // A body of no bytes has no last piece.
+    if (!isEnded) to.end();
   });
   source.resume();
 }

@@ -1,4 +1,6 @@
-import net from 'node:net';
+import { getEventListeners, once } from 'node:events';
+import http from 'node:http';
+import net, { type AddressInfo } from 'node:net';
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
@@ -72,6 +74,18 @@ test('validity counts from when the question was sent: an answer that comes afte
   const active = await held;
   expect(tries).toBe(2);
   expect(active.validUntilMs).toBeGreaterThan(1_000 + 2_500);
+});
+
+test('what is not held any more leaves nothing with the signal that would have ended it', async () => {
+  const { take } = openRoutes();
+  const longLived = new AbortController();
+  for (const name of ['one', 'two', 'three']) await take(name, { signal: longLived.signal });
+  // What Node keeps of signals that follow it.
+  const kept = Object.getOwnPropertySymbols(longLived.signal)
+    .filter(({ description }) => description === 'kDependantSignals')
+    .map((symbol) => Reflect.get(longLived.signal, symbol) as Set<unknown>);
+  expect(kept.map((signals) => signals.size).filter((size) => size > 0)).toEqual([]);
+  expect(getEventListeners(longLived.signal, 'abort')).toEqual([]);
 });
 
 test('the answer counts whose question was sent later, also if it makes the time shorter', async () => {
@@ -331,4 +345,22 @@ test('a connection that its backend is about to close is not taken again', () =>
   const agent = new BackendAgent();
   agent.heard('timeout=1');
   expect(agent.keepSocketAlive(new net.Socket())).toBe(false);
+});
+
+test('where all connections to a backend are in use, nobody waits for one', async () => {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  const active = await openRoutes().take();
+  const { port } = server.address() as AddressInfo;
+  const askTimes = (count: number): void => {
+    for (let nth = 0; nth < count; nth += 1) {
+      http.get({ host: '127.0.0.1', port, agent: active.agent }).on('error', () => undefined);
+    }
+  };
+  onTestFinished(() => active.agent.destroy());
+  askTimes(1_023);
+  expect(active.hasPlaceFor('ben')).toBe(true);
+  askTimes(1);
+  expect(active.hasPlaceFor('ben')).toBe(false);
 });

@@ -18,6 +18,7 @@ import type { GatewayBounds } from './config.ts';
 import { LinkDown, type ControllerLink, type SyncInput } from './controller-link.ts';
 import { toldOfRoute } from './headers.ts';
 import { Refusal, type RefusalCode } from './refusal.ts';
+import { onAbort } from './signals.ts';
 
 /** What a request may be sent to. */
 export interface Wanted {
@@ -50,6 +51,9 @@ export interface RouteUser {
 /** Sockets to one backend, in use and in reserve. */
 const BACKEND_SOCKETS_MAX = 1_024;
 const BACKEND_FREE_SOCKETS_MAX = 256;
+/** From so many in use on, a user who has an eighth of all gets no more: the rest is for the others. */
+const BACKEND_SHARED_FROM = BACKEND_SOCKETS_MAX / 2;
+const BACKEND_SOCKETS_PER_USER_MAX = BACKEND_SOCKETS_MAX / 8;
 /** Less than backends keep a connection without requests, so that none is closed while it is taken again. */
 const BACKEND_FREE_MS = 2_000;
 /** Of one that says for how long it does: so much less, and no longer than this. */
@@ -72,6 +76,11 @@ export class BackendAgent extends http.Agent {
   /** All its connections are to one place: Node asks for the name several times for each request. */
   override getName(): string {
     return 'backend';
+  }
+
+  /** Connections that have a request. */
+  get inUse(): number {
+    return this.sockets[this.getName()]?.length ?? 0;
   }
 
   /** Takes what the backend says in `Keep-Alive`. */
@@ -147,6 +156,15 @@ export class ActiveRoute {
 
   isValid(nowMs: number): boolean {
     return !this.isEnded && nowMs < this.validUntilMs;
+  }
+
+  /** Whether a request of this user gets a connection at once: in Node's own queue it would wait without end. */
+  hasPlaceFor(user: string): boolean {
+    const { inUse } = this.agent;
+    if (inUse < BACKEND_SHARED_FROM) return true;
+    if (inUse >= BACKEND_SOCKETS_MAX) return false;
+    const own = this.#users.reduce((count, other) => (other.user === user ? count + 1 : count), 0);
+    return own < BACKEND_SOCKETS_PER_USER_MAX;
   }
 
   /** Counts a use. @returns ends it. */
@@ -274,9 +292,13 @@ export class Routes {
     const current = this.current(wanted);
     if (current !== undefined) return current;
     const release = this.#hold(keyOf(wanted), bytes);
+    const ended = new AbortController();
+    const onEnd = (reason: unknown): void => ended.abort(reason);
+    const unfollow = [signal, this.#closing.signal].map((one) => onAbort(one, onEnd));
     try {
-      return await this.#wait(wanted, AbortSignal.any([signal, this.#closing.signal]));
+      return await this.#wait(wanted, ended.signal);
     } finally {
+      for (const end of unfollow) end();
       release();
     }
   }

@@ -162,6 +162,10 @@ export function assertPlainHead(request: IncomingMessage): void {
   const seen = onceIn(request.rawHeaders);
   if (!isPlainlyFramed(request, seen)) throw new Refusal('gateway.bad_request');
   if (!seen.has('host') && request.httpVersion !== '1.0') throw new Refusal('gateway.bad_request');
+  const { expect } = request.headers;
+  if (expect !== undefined && expect.toLowerCase() !== '100-continue') {
+    throw new Refusal('gateway.bad_request');
+  }
 }
 
 /** The headers of {@link ONCE} that are there. @throws {Refusal} when one of them is there twice. */
@@ -188,11 +192,20 @@ function isPlainlyFramed({ headers }: IncomingMessage, seen: ReadonlySet<string>
 /** Whether a request has a body, however long. */
 export function hasBody({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   if (headers['transfer-encoding'] !== undefined) return true;
-  return headers['content-length'] !== undefined && headers['content-length'] !== '0';
+  // A length of zero may have more than one digit.
+  return headers['content-length'] !== undefined && Number(headers['content-length']) !== 0;
 }
 
-/** @throws {Refusal} for an upgrade to anything other than a WebSocket. */
-export function assertWebSocket({ method, headers }: IncomingMessage): void {
+/**
+ * @param isUpgrade whether Node takes it for one.
+ * @throws {Refusal} for an upgrade to anything other than a WebSocket, and for one that its connection does not name: a
+ * backend may carry it out all the same.
+ */
+export function assertUpgrade({ method, headers }: IncomingMessage, isUpgrade: boolean): void {
+  if (!isUpgrade) {
+    if (headers.upgrade !== undefined) throw new Refusal('gateway.bad_request');
+    return;
+  }
   if (headers.upgrade?.toLowerCase() !== 'websocket') throw new Refusal('gateway.unsupported');
   const isPlain = method === 'GET' && !hasBody({ headers });
   if (!isPlain) throw new Refusal('gateway.bad_request');

@@ -35,6 +35,8 @@ export class VerifiedToken {
   /** The path under which browsers reach its key. */
   readonly keyPrefix: string;
   readonly wanted: Wanted;
+  /** Whose it is, among the users of all keys. */
+  readonly user: string;
   /** When it is over, by the clock of the database. */
   readonly endsAtMs: number;
   /** The revision in which it was looked for among the revocations. */
@@ -49,6 +51,7 @@ export class VerifiedToken {
     this.told = toldOfToken(claims);
     this.keyPrefix = keyPrefix({ namespace: claims.ns, name: claims.key });
     this.wanted = wantedBy(claims);
+    this.user = [claims.ns, claims.key, claims.sub].join('\0');
     this.endsAtMs = millisecondsOf(claims.exp);
   }
 

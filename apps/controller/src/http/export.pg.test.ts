@@ -129,6 +129,14 @@ describe('an export', () => {
     },
   );
 
+  test('of an address that cannot be read is refused in the shape of the contract, with the id of the request', async () => {
+    const response = await fetch(`${on.url}/export/%zz`, { headers: { 'x-request-id': 'id-1' } });
+    const body = (await response.json()) as { error: { data: { leaseholdCode: string } } };
+
+    expect([response.status, response.headers.get('x-request-id')]).toEqual([400, 'id-1']);
+    expect(body.error.data.leaseholdCode).toBe('request.invalid');
+  });
+
   test.each([
     ['without a token', '/export/keys', undefined, 'GET', 401],
     ['of an unknown list', '/export/secrets', 'operator', 'GET', 404],

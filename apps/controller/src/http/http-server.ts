@@ -43,6 +43,7 @@ import {
   installErrorReplies,
   isShut,
   pathsOf,
+  replyToUnroutable,
   replyWithError,
   requireCaller,
   traceOf,
@@ -106,16 +107,20 @@ export async function createHttpServer({
   });
   const server = fastify({
     serverFactory: (handler) => {
-      const made = createServer(
-        { ...requestTimes, keepAliveTimeout: KEEP_ALIVE_MS },
-        gate.through(handler),
-      );
+      const onRequest = gate.through(handler);
+      const made = createServer({ ...requestTimes, keepAliveTimeout: KEEP_ALIVE_MS }, onRequest);
+      // Node would answer what it does not know by itself, uncounted. The expectation may be left unmet.
+      made.on('checkExpectation', onRequest);
       gate.watch(made);
       return made;
     },
     bodyLimit: BODY_BYTES_MAX,
     routerOptions: { maxParamLength: PARAM_LENGTH_MAX },
     genReqId: requestIdOf,
+    frameworkErrors: (error, request, reply) => {
+      guard.begin(request.raw, reply.raw);
+      void replyToUnroutable(deps, error, request, reply);
+    },
     forceCloseConnections: 'idle',
     // Fastify's own answer while it closes has no code; see `refuseWhileClosing`.
     return503OnClosing: false,

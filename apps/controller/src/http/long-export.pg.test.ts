@@ -198,6 +198,35 @@ describe('a long export', () => {
     await waitUntil(async () => (await status()) === 200, { what: 'another export has its place' });
   });
 
+  test('takes no place for a client that left while its token was looked up', async () => {
+    const on = await startTestController({ copyOf: full });
+    const { secret } = await on.token('viewer');
+    const { general } = on.controller.store;
+    const lookUps = async (): Promise<number> => {
+      const rows = await general.$queryRaw<{ count: number }[]>`
+        select count(*)::int as count from pg_locks
+        where relation = 'api_token'::regclass and not granted`;
+      return rows[0]?.count ?? 0;
+    };
+    const { hostname, port } = new URL(on.url);
+    await general.$transaction(async (tx) => {
+      await tx.$executeRaw`lock table api_token in access exclusive mode`;
+      const sockets = [1, 2].map(() => connect(Number(port), hostname));
+      for (const socket of sockets) {
+        socket.write(
+          `GET /export/leases HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${secret}\r\n\r\n`,
+        );
+      }
+      await waitUntil(async () => (await lookUps()) > 0, { what: 'the look-up' });
+      // What is asked later is answered later: by then all has arrived, and then that they have left.
+      await fetch(`${on.url}/healthz`);
+      for (const socket of sockets) socket.resetAndDestroy();
+      await fetch(`${on.url}/healthz`);
+    });
+
+    expect((await ask(on, secret)).statusCode).toBe(200);
+  });
+
   test('leaves places to others: one caller has at most two', async () => {
     const long = await openLong();
     const second = await ask(long.on, long.secret);

@@ -247,6 +247,12 @@ export function requireCaller(
       caller.use.assertBatch(count);
       caller.use.countCalls(count, isUrgent);
       if (!isUrgent) caller.use.assertHasRead();
+      // Who has left while their token was looked up is not served: nothing would tell of their end any more, and a
+      // place that they took would never be given back.
+      if (reply.raw.destroyed) {
+        reply.hijack();
+        return;
+      }
       callers.set(request.raw, caller);
       deps.guard.known(request.raw);
     } catch (error) {
@@ -328,6 +334,22 @@ export function asOurs(error: Error & Partial<Pick<FastifyError, 'statusCode'>>)
 /** What is logged of a request that no procedure has carried out. */
 export function callOfRoute({ id, routeOptions }: FastifyRequest): FailedCall {
   return { path: routeOptions.url, requestId: id };
+}
+
+/** Answers a request whose address no route can be found for: no hook sees it, so it is counted here. */
+export async function replyToUnroutable(
+  deps: Pick<ContextDeps, 'rates' | 'sources'>,
+  error: FastifyError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  void reply.header('x-request-id', request.id).header('cache-control', 'no-store');
+  try {
+    await countAnonymous(deps, request.raw);
+  } catch (refusal) {
+    return replyWithError(reply, refusal);
+  }
+  return replyWithError(reply, asOurs(error));
 }
 
 /** Gives every error the contract's shape, also if it comes from no procedure. */

@@ -1,4 +1,6 @@
 /** Whatever is asked without a token is counted by address, and not answered when it is far too much. */
+import { once } from 'node:events';
+import http from 'node:http';
 import { FAIR_USE_CONFIG_DEFAULTS } from '@leasehold/keys-core';
 import { beforeAll, expect, test } from 'vitest';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
@@ -21,6 +23,7 @@ test.each([
   ['whether it is ready', 'GET', '/readyz', {}],
   ['for its description', 'GET', '/openapi.json', {}],
   ['for what is not there', 'GET', '/nothing', {}],
+  ['for an address that cannot be read', 'GET', '/%zz', {}],
   ['what it may ask', 'OPTIONS', '/trpc/leases.list', {}],
   ['how to sign in', 'GET', '/api/auth/sign-in-options', {}],
   ['for a call', 'GET', '/trpc/leases.list', {}],
@@ -42,4 +45,10 @@ test.each([
   await expect(asked).rejects.toMatchObject({ cause: { code: 'UND_ERR_SOCKET' } });
   const known = await fetch(`${on.url}/trpc/leases.list`, { headers: { authorization } });
   expect(known.status).toBe(200);
+});
+
+test('a caller that expects what nobody knows far too often is not answered', async () => {
+  const headers = { expect: 'something' };
+  const request = http.get(`${on.url}/healthz`, { agent: false, headers });
+  await expect(once(request, 'response')).rejects.toMatchObject({ code: 'ECONNRESET' });
 });

@@ -1,0 +1,131 @@
+/** Each answer of a backend ends, and one that was cut is never taken for a whole one. */
+import { once } from 'node:events';
+import net, { type Socket } from 'node:net';
+import { waitUntil } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import {
+  addressOf,
+  openGatewayStage,
+  startBackend,
+  type GatewayStage,
+} from './testing/gateway-stage.ts';
+
+describe('an answer without a body', () => {
+  const empty = { 'content-length': '0' };
+  test.each([
+    ['a redirect', 'GET', 302, { ...empty, location: '/login' }],
+    ['an empty answer', 'GET', 200, empty],
+    ['an empty answer to a body', 'POST', 200, empty],
+    ['what was created', 'POST', 201, empty],
+    ['the head of an empty answer', 'HEAD', 200, empty],
+    ['the head of an answer', 'HEAD', 200, { 'content-length': '5' }],
+    ['no content', 'GET', 204, {}],
+    ['what has not changed', 'GET', 304, { etag: '"a"' }],
+  ])('%s ends, and nothing of it stays open', async (_what, method, status, headers) => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    backend.handler = (request, response) => {
+      request.resume().on('end', () => response.writeHead(status, headers).end());
+    };
+    const token = await stage.controller.sign();
+
+    const reply = await stage.ask(`/t/${token}/a`, {
+      method,
+      ...(method === 'POST' ? { body: 'abc' } : {}),
+    });
+
+    expect([reply.status, reply.body]).toEqual([status, '']);
+    const { 'content-length': length, etag } = reply.headers;
+    expect({ 'content-length': length, etag }).toMatchObject(
+      'location' in headers ? empty : headers,
+    );
+    await waitUntil(async () => (await openConnections(stage)) === 0);
+  });
+});
+
+test('a request whose length is zero in more than one digit has no body', async () => {
+  const stage = await openGatewayStage();
+  const backend = await startBackend();
+  stage.controller.address = backend.address;
+  const token = await stage.controller.sign();
+  const said = await stage.raw(
+    `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nContent-Length: 00\r\nConnection: close\r\n\r\n`,
+  );
+  expect(said).toMatch(/^HTTP\/1\.1 200/u);
+  expect(backend.requests[0]?.headers['content-length']).toBe('0');
+});
+
+describe('an answer that ends with its connection', () => {
+  const upgrade = (token: string): string =>
+    `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+  const old = (token: string): string => `GET /t/${token}/ HTTP/1.0\r\n\r\n`;
+  const unframed = 'HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\nbegun';
+  const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n';
+
+  test.each([
+    ['in place of a WebSocket', upgrade, unframed],
+    ['to a client of HTTP/1.0', old, chunked],
+  ])('%s is reset where the gateway cuts it, and nothing follows it', async (_to, head, answer) => {
+    const { stage, asked } = await begin(head, answer);
+    stage.controller.ended.add(stage.controller.leaseId);
+    expect(await asked.why).toBe('ECONNRESET');
+    expect(asked.said().match(/HTTP\/1\.1/gu)).toHaveLength(1);
+  });
+
+  test.each([
+    ['in place of a WebSocket', upgrade, chunked],
+    ['to a client of HTTP/1.0', old, chunked],
+  ])('%s is reset where the backend breaks it off', async (_to, head, answer) => {
+    const { sockets, asked } = await begin(head, answer);
+    for (const socket of sockets) socket.destroy();
+    expect(await asked.why).toBe('ECONNRESET');
+    expect(asked.said().match(/HTTP\/1\.1/gu)).toHaveLength(1);
+  });
+
+  test('to a client of HTTP/1.0 arrives whole where nothing cuts it', async () => {
+    const { sockets, asked } = await begin(old, chunked);
+    for (const socket of sockets) socket.write('0\r\n\r\n');
+    expect(await asked.why).toBe('end');
+    expect(asked.said()).toMatch(/begun$/u);
+  });
+});
+
+/** An answer whose beginning has arrived. */
+async function begin(head: (token: string) => string, answer: string) {
+  const stage = await openGatewayStage();
+  const sockets: Socket[] = [];
+  const server = net.createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    socket.once('data', () => socket.write(answer));
+    onTestFinished(() => void socket.destroy());
+  });
+  onTestFinished(() => void server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  stage.controller.address = addressOf(server);
+  const asked = send(stage, head(await stage.controller.sign()));
+  await waitUntil(() => asked.said().includes('begun'));
+  return { stage, sockets, asked };
+}
+
+/** Sends bytes. `why` is how the other end has ended the connection. */
+function send({ port }: GatewayStage, text: string) {
+  const socket = net.connect(port, '127.0.0.1');
+  onTestFinished(() => void socket.destroy());
+  let said = '';
+  socket.setEncoding('latin1').on('data', (piece: string) => (said += piece));
+  const why = once(socket, 'end').then(
+    () => 'end',
+    (error: unknown) => (error as NodeJS.ErrnoException).code,
+  );
+  socket.write(text, 'latin1');
+  return { said: () => said, why };
+}
+
+async function openConnections({ gateway }: GatewayStage): Promise<number> {
+  const metrics = await (await fetch(`${gateway.metricsUrl}/metrics`)).text();
+  return Number(/^leasehold_gateway_open_connections\{.*\} (\d+)$/mu.exec(metrics)?.[1]);
+}
