@@ -1,6 +1,12 @@
 /** Puts a controller together from its parts, and takes it apart again in the opposite order. */
 import { hostname } from 'node:os';
-import { describeError, type ApiServices, type EventService, type LeaseFace } from '@leasehold/api';
+import {
+  describeError,
+  type ApiServices,
+  type EventService,
+  type LeaseFace,
+  type Readings,
+} from '@leasehold/api';
 import { LeaseError, toleratedClockRatio, type EventView } from '@leasehold/keys-core';
 import {
   countAudit,
@@ -64,6 +70,7 @@ import {
 import type { ControllerConfig } from './config.ts';
 import { examineDatabase, openControllerStore, type ControllerDeps } from './database.ts';
 import { openFairUse, type FairUseParts } from './fair-use/fair-use.ts';
+import { overloaded } from './fair-use/pacing.ts';
 import { createHttpServer, type SendingTimes } from './http/http-server.ts';
 import { createOpenConnections } from './http/sockets/open-connections.ts';
 import { addGauges, createMetrics, type ControllerMetrics } from './metrics.ts';
@@ -142,10 +149,8 @@ function createParts(serving: Serving) {
 }
 
 /** What {@link createParts} has made that procedures call. */
-interface Made extends Pick<
-  ApiServices,
-  'leases' | 'environments' | 'fleet' | 'stats' | 'isPressed'
-> {
+interface Made extends Pick<ApiServices, 'leases' | 'environments' | 'fleet' | 'stats'> {
+  readonly isPressed: () => boolean;
   readonly keys: KeyService;
   readonly events: EventStream;
   readonly bulk: ReturnType<typeof createBulk>;
@@ -187,8 +192,12 @@ function servicesOf(
     witness: witnessService(store),
     holdOff: createHoldOffService(store),
     datacenter,
-    isNewReading: config.isReadingAudited ? createReadings(store.clock) : () => false,
-    isPressed,
+    readings: config.isReadingAudited ? createReadings(store.clock) : null,
+    assertNotPressed: (role) => {
+      if (!isPressed()) return;
+      fairUse.onOverload(role);
+      throw overloaded();
+    },
     settings: config.settings,
     datacenters: datacenters.service,
     giveUp: datacenters.giveUp,
@@ -201,19 +210,22 @@ function servicesOf(
 const READING_REST_MS = 600_000;
 const READINGS_MAX = 10_000;
 
-/** Remembers who reads what, for the audit: the position that a reader names says nothing. */
-function createReadings(clock: Store['clock']): ApiServices['isNewReading'] {
+function createReadings(clock: Store['clock']): Readings {
   const lastAtMs = new Map<string, number>();
-  return (principal, backendId) => {
-    const reading = `${principal} ${backendId}`;
-    const nowMs = clock.nowMs();
-    const isNew = nowMs - (lastAtMs.get(reading) ?? -Infinity) > READING_REST_MS;
-    // The newest come last, and the oldest is forgotten first.
-    lastAtMs.delete(reading);
-    lastAtMs.set(reading, nowMs);
-    const [oldest] = lastAtMs.keys();
-    if (lastAtMs.size > READINGS_MAX && oldest !== undefined) lastAtMs.delete(oldest);
-    return isNew;
+  const nameOf = (principal: string, backendId: string): string => `${principal} ${backendId}`;
+  return {
+    isNew(principal, backendId) {
+      const lastMs = lastAtMs.get(nameOf(principal, backendId)) ?? -Infinity;
+      return clock.nowMs() - lastMs > READING_REST_MS;
+    },
+    note(principal, backendId) {
+      const reading = nameOf(principal, backendId);
+      // The newest come last, and the oldest is forgotten first.
+      lastAtMs.delete(reading);
+      lastAtMs.set(reading, clock.nowMs());
+      const [oldest] = lastAtMs.keys();
+      if (lastAtMs.size > READINGS_MAX && oldest !== undefined) lastAtMs.delete(oldest);
+    },
   };
 }
 

@@ -162,13 +162,10 @@ export interface ApiServices {
   readonly witness: WitnessService;
   readonly holdOff: HoldOffService;
   readonly giveUp: GiveUpService;
-  /**
-   * Whether the audit is to have that a principal reads the output of a backend: never, unless that is configured; once
-   * for each reading, whatever position it begins at.
-   */
-  isNewReading(principal: string, backendId: string): boolean;
-  /** Whether more grants are asked for than the database can make: more are refused. */
-  isPressed(): boolean;
+  /** Who reads the output of which backend, for the audit; null unless that is configured. */
+  readonly readings: Readings | null;
+  /** @throws {LeaseError} `controller.overloaded`: more grants are asked for than the database can make. */
+  assertNotPressed(role: Role): void;
   readonly datacenter: string;
   /** The other datacenters, and calls that are carried out there. */
   readonly datacenters: DatacenterService;
@@ -229,6 +226,14 @@ export interface CallerUse extends ReservationUse {
   noteHeld(change: number): void;
   /** This use, with the leases of another principal: of a caller of another datacenter, with its role. */
   heldBy(principal: string, role: Role): CallerUse;
+}
+
+/** The readings under way of the output of backends: the position at which a caller begins says nothing. */
+export interface Readings {
+  /** Whether the audit does not have this reading yet. */
+  isNew(principal: string, backendId: string): boolean;
+  /** It has it now, and the reading goes on. */
+  note(principal: string, backendId: string): void;
 }
 
 /** What one request, or one WebSocket connection, comes with. */

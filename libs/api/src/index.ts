@@ -41,6 +41,7 @@ export type {
   FailedCall,
   ForwardedCall,
   LeaseFace,
+  Readings,
   ReservationStoreView,
   Setting,
   UnreachableDatacenter,

@@ -450,7 +450,9 @@ test.each([
       peer,
       { procedure, caller, input: {} },
       {
-        isPressed: () => true,
+        assertNotPressed: () => {
+          throw new LeaseError('controller.overloaded');
+        },
       },
     );
 

@@ -301,6 +301,13 @@ export async function examineDatabase(databaseUrl: string, config: CliConfig): P
     } catch (error) {
       // Without its tables no more can be read, and what keeps them away is among the findings.
       if (!findings.some(({ state }) => state === 'wrong')) throw error;
+      findings.push(
+        unsure(
+          'database',
+          `the rest could not be read: ${error instanceof Error ? error.message : String(error)}`,
+          'Correct what is wrong first.',
+        ),
+      );
     }
     return findings;
   });

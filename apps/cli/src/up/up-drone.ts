@@ -403,8 +403,9 @@ export function runningWardenOf(drone: Pick<UpDrone, 'stateDir'>): ProcessIdenti
   return identity !== undefined && isWarden(identity.pid, drone.stateDir) ? identity : undefined;
 }
 
-/** As the drone itself tells its warden. */
+/** As the drone itself tells its warden. Where there is no `/proc`, the number has to do. */
 function isWarden(pid: number, stateDir: string): boolean {
+  if (process.platform !== 'linux') return true;
   try {
     const words = readFileSync(`/proc/${String(pid)}/cmdline`, 'utf8').split('\0');
     return words[words.indexOf('warden') + 1] === stateDir;

@@ -29,8 +29,10 @@ test('a sign-out that was refused says that the session goes on', () => {
 });
 
 test('a sign-out whose answer was lost does not claim to know', () => {
-  expect(refused('network')).toMatch(/^You may still be signed in: /u);
-  expect(refused('request.outcome_unknown')).toMatch(/^You may still be signed in: /u);
+  for (const code of ['network', 'request.outcome_unknown', '504']) {
+    expect(refused(code)).toMatch(/^You may still be signed in\. /u);
+  }
+  expect(refused('request.unreachable')).toMatch(/^You are still signed in\. /u);
 });
 
 test('a session that has ended, by this or before, needs no words', () => {

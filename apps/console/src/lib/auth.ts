@@ -1,5 +1,6 @@
 /** Signing in and out: `/api/auth` of the controller, through the console's own origin. */
 import type { Role } from '@leasehold/keys-core';
+import { CALL_MS_MAX } from './api/api.ts';
 
 /** For how long the sign-in page waits for an answer. */
 const ANSWER_MS_MAX = 2_000;
@@ -28,6 +29,7 @@ async function post(path: string, body: unknown): Promise<AuthOutcome> {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
+      signal: AbortSignal.timeout(CALL_MS_MAX),
     });
     const data: unknown = await response.json().catch(() => null);
     return response.ok ? { outcome: 'done', data } : refusalOf(response, data);
@@ -176,15 +178,17 @@ function lockedProblem({ details, answeredAtMs }: AuthRefusal): SignInProblem {
   return { text, until: { at: lockedUntil, inMs } };
 }
 
-/** Codes of an act that may have been done although no answer said so. */
-const UNKNOWN: readonly string[] = ['network', 'request.outcome_unknown'];
+/** Codes of an act that may have been done although no answer said so; a proxy answers with a number. */
+const UNKNOWN = /^(?:network|request\.outcome_unknown|5\d\d)$/u;
+const NO_ANSWER = 'The controller did not answer. Try again.';
 
 /** Why somebody who wanted to sign out still has a session; undefined once it has ended. */
 export function stillSignedInText(answer: AuthOutcome): string | undefined {
   // A session that has already ended is the wanted result.
   if (answer.outcome === 'done' || answer.code === 'auth.required') return undefined;
-  const are = UNKNOWN.includes(answer.code) ? 'may still be' : 'are still';
-  return `You ${are} signed in: ${problemOf(answer).text}`;
+  if (UNKNOWN.test(answer.code)) return `You may still be signed in. ${NO_ANSWER}`;
+  if (answer.code === 'request.unreachable') return `You are still signed in. ${NO_ANSWER}`;
+  return `You are still signed in: ${problemOf(answer).text}`;
 }
 
 /**

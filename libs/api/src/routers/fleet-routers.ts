@@ -189,7 +189,8 @@ type LogInput = Omit<z.output<typeof backendLogsInputSchema>, 'datacenter'>;
 async function readLog(ctx: CalledContext, wanted: LogInput, waitMs: number): Promise<LogPage> {
   const { services, access, actor, signal } = ctx;
   const page = await services.fleet.readLog({ ...wanted, waitMs }, access.namespaces, signal);
-  if (services.isNewReading(access.principal, wanted.backendId)) {
+  const { readings } = services;
+  if (readings?.isNew(access.principal, wanted.backendId) === true) {
     await services.audit.write({
       ...actor,
       action: 'backends.logs',
@@ -197,6 +198,7 @@ async function readLog(ctx: CalledContext, wanted: LogInput, waitMs: number): Pr
       reason: null,
     });
   }
+  readings?.note(access.principal, wanted.backendId);
   return page;
 }
 

@@ -144,7 +144,7 @@ export function createPeerRouter(callProcedure: CallProcedure) {
       const { access } = forwardedContext(ctx, input.caller);
       assertRole(access, 'client');
       assertMayHold(access, input.input.key.namespace);
-      assertNotPressed(ctx);
+      ctx.services.assertNotPressed(access.role);
       return ctx.services.reservations.connectHere(input.input, callerOf(access), ctx.signal);
     }),
 
@@ -170,15 +170,11 @@ export function createPeerRouter(callProcedure: CallProcedure) {
       if (!isForwardable(procedure)) {
         throw new LeaseError('auth.forbidden', `"${procedure}" cannot be forwarded.`);
       }
-      if (isGrantingCall(procedure)) assertNotPressed(ctx);
+      // As callers of this datacenter are.
+      if (isGrantingCall(procedure)) ctx.services.assertNotPressed(caller.role);
       return callProcedure(forwardedContext(ctx, caller), procedure, input.input);
     }),
   });
-}
-
-/** @throws {LeaseError} `controller.overloaded`: callers of other datacenters are refused as those of this one are. */
-function assertNotPressed({ services }: ForwardedContext): void {
-  if (services.isPressed()) throw new LeaseError('controller.overloaded');
 }
 
 function forwardedContext(

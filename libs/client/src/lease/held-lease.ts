@@ -313,7 +313,7 @@ export class HeldLease implements Lease {
           ? Infinity
           : this.#leftMs(this.#keeper.deadlines.softTerminateAtMs),
       holds: (scopeId) => this.#state === 'held' && this.scopeId === scopeId,
-      isReleased: () => this.#state === 'released',
+      isReleased: () => this.#state === 'released' && !ending.signal.aborted,
     };
   }
 

@@ -161,7 +161,7 @@ export interface LeaseUseCase<Success = void, Tx = unknown> {
   comment?(): string | undefined;
   /** Any JSON, of at most 16 KiB and 16 levels, for people who look at the lease. Kept with the grant. */
   metadata?(): unknown;
-  /** Called with the new deadline after each committed grant and renewal. */
+  /** Called with the new deadline after each committed grant and renewal. What it throws is not caught. */
   setDeadline?(at: number): void;
   willInsert?(tx: Tx, at: number, grant: GrantRef): unknown;
   willHeartbeat?(tx: Tx, at: number, grant: GrantRef): unknown;

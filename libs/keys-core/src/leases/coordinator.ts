@@ -219,7 +219,13 @@ class Coordinator<Tx> {
     const ref = this.#refOf(lease);
     const deadlines = this.#deadlines.get(lease);
     if (deadlines === undefined) throw new LeaseError('lease.not_held');
-    const heartbeat = (): Promise<CoordinatorHeartbeat> => this.heartbeat(lease);
+    let isLost = false;
+    const heartbeat = async (): Promise<CoordinatorHeartbeat> => {
+      const outcome = await this.heartbeat(lease);
+      // It was under way when the work was lost, which may not have ended.
+      if (isLost) this.#forgetDeadline(lease, ref);
+      return outcome;
+    };
     const ended = await workWhileHeld({ clock, deadlines, heartbeat }, work);
     switch (ended.outcome) {
       case 'done': {
@@ -232,6 +238,7 @@ class Coordinator<Tx> {
         await this.releaseFail(lease, ended.failure).catch(() => undefined);
         throw ended.failure;
       case 'lost':
+        isLost = true;
         this.#forgetDeadline(lease, ref);
         throw ended.error;
     }

@@ -213,7 +213,12 @@ class Mover implements Moving {
     if (stored.toId !== pointer.toId) throw movedMeanwhile(stored.toId);
     const home = await resolver.resolve(input.key);
     if (home === undefined) throw new LeaseError('reservation.not_found');
+    if (home.datacenter !== input.toDatacenter) throw movedMeanwhile(home.reservationId);
     const status = await this.#statusAt(home, input, caller);
+    if (status.standing === 'moved') {
+      resolver.learn(status.pointer);
+      throw movedMeanwhile(status.pointer.toId);
+    }
     if (status.standing !== 'active') throw conflict(home.reservationId);
     return home;
   }
@@ -318,6 +323,8 @@ async function carryOut(deps: PendingMovesDeps, move: PendingMoveRow): Promise<v
     homes.assertKnown(move.toDatacenter);
   } catch (error) {
     if (!(error instanceof LeaseError)) throw error;
+    // Another controller may know it, whose configuration is newer.
+    if (error.code === 'reservation.unknown_datacenter') return;
     // Nobody can go there, or arrive there.
     await failPendingMove(store.general, move, { failure: error.code, ending: 'any' });
     return;

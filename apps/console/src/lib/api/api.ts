@@ -55,6 +55,9 @@ export function isCsrfToken(token: string): boolean {
   return token === csrfToken;
 }
 
+/** No call is waited for any longer, in milliseconds: the console's own server gives up before that. */
+export const CALL_MS_MAX = 40_000;
+
 const deltaFetch = createDeltaFetch((url, init) => fetch(url, init));
 
 /** The browser's client. */

@@ -34,7 +34,8 @@ export function createQueryClient(api: ApiClient, onSignedOut: () => void): Quer
           count < RETRIES_MAX && error instanceof ApiError && error.isRetryable,
         refetchOnWindowFocus: true,
       },
-      mutations: { retry: false },
+      // Not put off until the network is back: nobody expects it then any more.
+      mutations: { retry: false, networkMode: 'always' },
     },
   });
 }

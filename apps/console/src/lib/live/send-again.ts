@@ -1,5 +1,5 @@
 import type { SessionView } from '@leasehold/api/contract';
-import { ApiError, toApiError } from '~/lib/api/api.ts';
+import { ApiError, isSignedOut, toApiError } from '~/lib/api/api.ts';
 
 /** The session of this browser, as a page knows it and may ask for it. */
 interface OwnSession {
@@ -22,7 +22,9 @@ export async function sendAgain<Answer>(
     return await send();
   } catch (error) {
     if (!isStale(toApiError(error))) throw error;
-    const { person, csrfToken } = await session.read();
+    const { person, csrfToken } = await session.read().catch((failure: unknown) => {
+      throw isSignedOut(toApiError(failure)) ? failure : error;
+    });
     if (person?.personId !== session.personId) {
       // Another person must not finish what was begun here.
       session.reload();

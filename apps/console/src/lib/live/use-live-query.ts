@@ -11,6 +11,7 @@ import type { SessionView } from '@leasehold/api/contract';
 import { useEffect, useState } from 'react';
 import {
   api,
+  CALL_MS_MAX,
   type ApiError,
   type Group,
   type Inputs,
@@ -127,7 +128,12 @@ export function useApiMutation<G extends Group, P extends Procedure<G>>(
     mutationFn: async (input) => {
       try {
         return await sendAgain(
-          async () => (await api.mutation(`${group}.${procedure}`, input)) as Outputs[G][P],
+          async () => {
+            const signal = AbortSignal.timeout(CALL_MS_MAX);
+            return (await api.mutation(`${group}.${procedure}`, input, {
+              signal,
+            })) as Outputs[G][P];
+          },
           {
             personId: person?.personId,
             read: async () => (await api.query('session.get')) as SessionView,

@@ -40,12 +40,12 @@ export function useBulkProgress(bulkId: string) {
   });
 }
 
-/** In how long to look again; false: never, because all is over, or no other answer will come. */
+/** In how long to look again; false: never, because all is over, or nothing is known of it and no other answer will come. */
 export function lookAgainMs(
   progress: BulkProgress | undefined,
   error: Pick<ApiError, 'isRetryable'> | null,
 ): number | false {
-  if (error?.isRetryable === false) return false;
+  if (progress === undefined && error?.isRetryable === false) return false;
   return progress === undefined || !isAllOver(progress) ? LOOK_EVERY_MS : false;
 }
 

@@ -288,10 +288,12 @@ const ENDING = {
   /** The key has not left. */
   here: fragment`state = 'active'`,
   /** The key has not left for where the request wanted it: then only its arrival is missing. */
-  notOnItsWay: fragment`not exists (
-    select from reservation_pointer p
-    where p.from_id = reservation.reservation_id and reservation.state = 'moved'
-      and split_part(p.to_id, '.', 1) = reservation.move_to ${C}
+  notOnItsWay: fragment`(
+    state = 'active' or exists (
+      select from reservation_pointer p
+      where p.from_id = reservation.reservation_id
+        and split_part(p.to_id, '.', 1) <> reservation.move_to ${C}
+    )
   )`,
   any: fragment`true`,
 } as const;
