@@ -19,13 +19,17 @@ test.each(OLD_KINDS)(
     let nowMs = 0;
     const clock = { ...store.clock, nowMs: () => (nowMs += STATEMENT_MS) };
     const backlogs = createBacklogs({ nowMs: () => nowMs });
+    const isBehind = (): boolean => (backlogs.behindMs()[kind] ?? 0) > 0;
+    // A statement that fails, on a busy machine, is sent again by the next round, of which an hour has sixty.
     const remove = async (): Promise<void> => {
-      let answer: unknown = MORE;
-      while (answer === MORE) {
-        answer = await removeOldRows(
-          { store: { general, clock }, log: LOG, retentionDays: 30, backlogs },
-          AbortSignal.timeout(60_000),
-        );
+      for (let rounds = 0; rounds === 0 || (rounds < 60 && isBehind()); rounds += 1) {
+        let answer: unknown = MORE;
+        while (answer === MORE) {
+          answer = await removeOldRows(
+            { store: { general, clock }, log: LOG, retentionDays: 30, backlogs },
+            AbortSignal.timeout(60_000),
+          );
+        }
       }
     };
     const left: number[] = [];

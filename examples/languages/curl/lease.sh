@@ -88,7 +88,8 @@ echo "the store, to a late write of the first grant: $(write "$first_token" "lat
 release
 
 # From before the first grant: nothing is missed.
-watch "$last_id" > "$folder/events" &
+: > "$folder/events"
+watch "$last_id" >> "$folder/events" &
 for _ in $(seq 200); do
   [ "$(grep -c '"kind"' "$folder/events")" -ge 4 ] && break
   sleep 0.1

@@ -116,7 +116,7 @@ describe('the output of a backend', () => {
     const on = await startTestController({ isReadingAudited: true });
     const drone = await startTestDrone(on);
     const backendId = await backendAt(on, 'team-a');
-    answering(drone, () => ({ lines: [lineOf('one')] }));
+    answering(drone, ({ from }) => ({ lines: [lineOf('one')], hasEnded: from === 1 }));
     const { secret } = await on.token('viewer', { namespaces: ['team-b'] });
     const stranger = createControllerClient({ url: on.url, token: secret, transport: 'http' });
 

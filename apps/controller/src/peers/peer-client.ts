@@ -54,6 +54,8 @@ interface PeerClientDeps {
 const SHORT: Terms = { timeoutMs: SHORT_MS_MAX, isRepeatable: true };
 const PROBE: Terms = { ...SHORT, isProbe: true };
 /** What follows from no answer is final, so that a slow datacenter gets more time than it should need. */
+/** A connection that the other end has closed fails within this time. */
+const CLOSED_MS_MAX = 500;
 const LAST_QUESTION: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true, isPatient: true };
 /** It changes something, but a second time it changes nothing more. */
 const STATUS: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true };
@@ -145,8 +147,10 @@ function createProbes(
       // Not `reachability`: what it remembers may be a refusal, or one connection that broke.
       const isUnanswered = (): Promise<boolean> =>
         ping(LAST_QUESTION).then(() => false, isNoAnswer);
-      // Twice: the first connection may be an old one, which was closed at the other end.
-      return (await isUnanswered()) && (await isUnanswered());
+      const askedAtMs = clock.nowMs();
+      if (!(await isUnanswered())) return false;
+      // Once more: the first connection may be an old one, which was closed at the other end. That shows at once.
+      return clock.nowMs() - askedAtMs > CLOSED_MS_MAX || (await isUnanswered());
     },
   };
 }

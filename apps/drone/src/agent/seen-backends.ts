@@ -49,14 +49,8 @@ export class SeenBackends {
     const lines = readLines(file);
     this.#byId = new Map(lines.map((line) => [line.backendId, line]));
     this.#lineCount = lines.length;
-    try {
-      // A line that was cut short would swallow the next one: begin with what can be read.
-      this.#rewrite();
-    } catch {
-      // On a full disk it goes on in the same file: what runs is to be adopted.
-      this.#isTorn = true;
-      this.#descriptor = openSync(file, 'a', 0o600);
-    }
+    // A line that was cut short would swallow the next one: begin with what can be read.
+    this.#rewrite();
   }
 
   static open(stateDir: string, max: number = SEEN_BACKENDS_MAX): SeenBackends {
