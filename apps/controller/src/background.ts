@@ -207,7 +207,7 @@ const NOTED_MS_MAX = 300_000;
 export interface Backlogs {
   /** Notes whether a job has left something undone for its next round. */
   note(job: string, isMore: boolean): void;
-  /** Runs one round of a job, notes whether it called `onMore`, and answers {@link MORE} if it did. */
+  /** Runs one round of a job, notes whether it called `onMore` or failed, and answers {@link MORE} for the former. */
   round(job: string, work: (onMore: () => void) => Promise<unknown>): Promise<unknown>;
   /** By job, in milliseconds; 0 for one that has caught up. */
   behindMs(): Record<string, number>;
@@ -223,9 +223,14 @@ export function createBacklogs(clock: Pick<Clock, 'nowMs'>): Backlogs {
     note,
     async round(job, work) {
       const left = { isMore: false };
-      await work(() => {
-        left.isMore = true;
-      });
+      try {
+        await work(() => {
+          left.isMore = true;
+        });
+      } catch (error) {
+        note(job, true);
+        throw error;
+      }
       note(job, left.isMore);
       return left.isMore ? MORE : undefined;
     },

@@ -414,7 +414,10 @@ function instrumentsOf(registry: Registry) {
         ...named(name, help),
         labelNames: [by.label],
         async collect() {
-          for (const [value, number] of Object.entries(await by.read())) {
+          const numbers = await by.read();
+          // What is not read any more would stay for as long as this process.
+          this.reset();
+          for (const [value, number] of Object.entries(numbers)) {
             this.labels(value).set(number);
           }
         },

@@ -124,7 +124,7 @@ test('a message that fails is sent again with the same id when its time has come
   expect(received).toHaveLength(1);
   expect(await service.get()).toMatchObject({
     tries: 1,
-    lastError: 'it answered 500',
+    lastError: expect.stringMatching(/^audit_\d+: it answered 500$/u) as string,
     sentAt: null,
   });
   await on.controller.store.general.$executeRaw`update webhook set next_try_at = null`;
@@ -145,7 +145,9 @@ test('a message that fails again and again is dropped, and the next one is sent'
   const { general } = on.controller.store;
   await act(on, 'tokens.revoke');
   await act(on, 'tokens.revoke');
-  await general.$executeRaw`update webhook set tries = 11`;
+  await general.$executeRaw`
+    update webhook set tries = 11,
+      last_error = (select 'audit_' || min(id) from audit where action = 'tokens.revoke') || ': before'`;
 
   await round();
   await general.$executeRaw`update webhook set next_try_at = null`;
@@ -153,6 +155,80 @@ test('a message that fails again and again is dropped, and the next one is sent'
 
   expect(outcomes).toEqual(['dropped', 'sent']);
   expect(received[1]?.headers['webhook-id']).not.toBe(received[0]?.headers['webhook-id']);
+});
+
+type Overview = Awaited<ReturnType<Parameters<typeof createWebhook>[0]['stats']['overview']>>;
+type Concerns = Overview['health']['concerns'];
+
+/** A webhook that is told what needs attention. */
+async function toldOf(url: string) {
+  const on = await startTestController();
+  const { stats } = await on.client('viewer');
+  const overview = await stats.overview.query({ windowMinutes: 5 });
+  const outcomes: string[] = [];
+  let concerns: Concerns = [];
+  const webhook = createWebhook({
+    store: on.controller.store,
+    datacenter: 'local',
+    config: configOf(url),
+    stats: {
+      overview: () => Promise.resolve({ ...overview, health: { ...overview.health, concerns } }),
+    },
+    log: { warn: () => undefined },
+    onOutcome: (outcome) => outcomes.push(outcome),
+  });
+  const round = (present: Concerns): Promise<void> => {
+    concerns = present;
+    return webhook.runOnce(new AbortController().signal);
+  };
+  await round([]);
+  return { on, outcomes, round };
+}
+
+const CONCERN = { kind: 'drone_lost', tone: 'warn', since: null, face: null, count: 1 } as const;
+
+test('an alarm that comes before a message that has failed often is not dropped for that', async () => {
+  const { url, received } = await receiver((response, nth) => {
+    response.statusCode = nth === 1 ? 500 : 200;
+    response.end();
+  });
+  const { on, round, outcomes } = await toldOf(url);
+  const { general } = on.controller.store;
+  await act(on, 'tokens.revoke');
+  await general.$executeRaw`
+    update webhook set tries = 11,
+      last_error = (select 'audit_' || min(id) from audit where action = 'tokens.revoke') || ': before'`;
+
+  await round([{ ...CONCERN, droneId: 'd1' }]);
+  await general.$executeRaw`update webhook set next_try_at = null`;
+  await round([{ ...CONCERN, droneId: 'd1' }]);
+
+  expect(outcomes).toEqual(['failed', 'sent', 'sent']);
+  expect(received.map((one) => bodyOf(one)['type'])).toEqual([
+    'alarm.began',
+    'alarm.began',
+    'audit',
+  ]);
+});
+
+test('drones that become too many to be named are not over, and are named when they are few again', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { round } = await toldOf(url);
+  const named = ['d1', 'd2', 'd3'].map((droneId) => ({ ...CONCERN, droneId }));
+  const group = [{ ...CONCERN, count: 4, droneId: null }];
+  const typesOf = async (present: Concerns): Promise<unknown[]> => {
+    const before = received.length;
+    // What is only passed over ends a round.
+    await round(present);
+    await round(present);
+    return received.slice(before).map((one) => bodyOf(one)['type']);
+  };
+
+  expect(await typesOf(named)).toEqual(Array(3).fill('alarm.began'));
+  expect(await typesOf(group)).toEqual(['alarm.began']);
+  expect(await typesOf(named)).toEqual([]);
+  expect(await typesOf(group)).toEqual(['alarm.began']);
+  expect(await typesOf([])).toEqual(Array(4).fill('alarm.ended'));
 });
 
 test('alarms are told once when they begin and once when they end', async () => {

@@ -116,7 +116,7 @@ async function tellNext(deps: Telling, signal: AbortSignal): Promise<boolean> {
     deps.onOutcome('sent');
     return recordWebhookStep(store.general, state, { ...come, failure: null, isSent: true });
   }
-  const tries = state.tries + 1;
+  const tries = triesBefore(state, message) + 1;
   const isDropped = tries >= TRIES_MAX;
   deps.onOutcome(isDropped ? 'dropped' : 'failed');
   const where = new URL(config.url).origin;
@@ -124,10 +124,15 @@ async function tellNext(deps: Telling, signal: AbortSignal): Promise<boolean> {
   const waitMs = Math.min(WAIT_MS_MAX, FIRST_WAIT_MS * 2 ** (tries - 1));
   await recordWebhookStep(store.general, state, {
     ...(isDropped ? come : state),
-    failure: { tries: isDropped ? 0 : tries, error, waitMs },
+    failure: { tries: isDropped ? 0 : tries, error: `${message.id}: ${error}`, waitMs },
     isSent: false,
   });
   return false;
+}
+
+/** How often a message has failed: another one may have come before the one that failed last. */
+function triesBefore({ tries, lastError }: WebhookState, { id }: Message): number {
+  return lastError?.startsWith(`${id}: `) === true ? tries : 0;
 }
 
 const FAILED = 'the webhook did not take a message; it is sent again';
@@ -148,11 +153,20 @@ async function nextStep(
     const message = alarmMessage(state, 'began', { key, text, data: began });
     return { auditId, alarms: { ...alarms, [key]: text }, message };
   }
-  const present = new Set(health.concerns.map(alarmKey));
-  const ended = Object.entries(alarms).find(([key]) => !present.has(key));
+  const present = health.concerns.map(alarmKey);
+  const without = (key: string): WebhookState['alarms'] =>
+    Object.fromEntries(Object.entries(alarms).filter(([other]) => other !== key));
+  // Those of a group that is few again are named, each an alarm of its own.
+  const few = Object.keys(alarms).find(
+    (key) => !present.includes(key) && present.some((one) => isOfGroup(one, key)),
+  );
+  if (few !== undefined) return { auditId, alarms: without(few) };
+  const ended = Object.entries(alarms).find(
+    ([key]) => !present.some((one) => one === key || isOfGroup(key, one)),
+  );
   if (ended !== undefined) {
     const [key, text] = ended;
-    const left = Object.fromEntries(Object.entries(alarms).filter(([other]) => other !== key));
+    const left = without(key);
     const message = alarmMessage(state, 'ended', { key, text: `Over: ${text}`, data: {} });
     return { auditId, alarms: left, message };
   }
@@ -245,6 +259,11 @@ function signed(secret: string | null, content: string): Record<string, string> 
 /** What an alarm is about: a concern whose number changes stays the same alarm. */
 function alarmKey({ kind, droneId, face }: HealthConcern): string {
   return [kind, droneId ?? face].filter((part) => part !== null).join(':');
+}
+
+/** Whether an alarm is about one of a group: drones are named while they are few, and are a group then. */
+function isOfGroup(one: string, group: string): boolean {
+  return one.startsWith(`${group}:`);
 }
 
 const TEXTS: Readonly<Record<HealthConcern['kind'], (count: number) => string>> = {

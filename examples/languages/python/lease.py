@@ -3,6 +3,7 @@
 Usage: LEASEHOLD_URL=… LEASEHOLD_TOKEN=… STORE_URL=… python3 lease.py KEY
 """
 
+import http.client
 import json
 import os
 import socket
@@ -33,6 +34,10 @@ class Refused(Exception):
         self.retryable = error["data"]["retryable"]
 
 
+# A connection that broke, before or during an answer.
+BROKEN = (OSError, http.client.HTTPException)
+
+
 def now_ms():
     return time.clock_gettime_ns(CLOCK) / 1e6
 
@@ -42,7 +47,15 @@ def send(request):
         with urllib.request.urlopen(request, timeout=ANSWER_S) as answer:
             return json.load(answer)["result"]["data"]
     except urllib.error.HTTPError as error:
-        raise Refused(json.load(error)["error"]) from None
+        raise failure_of(error) from None
+
+
+def failure_of(error):
+    try:
+        return Refused(json.load(error)["error"])
+    except ValueError:
+        # A proxy has answered.
+        return OSError(f"HTTP {error.code}")
 
 
 def call(procedure, given):
@@ -75,7 +88,7 @@ def acquire(key, ttl_ms=10_000, wait_ms=5_000):
         try:
             answer = call("leases.acquire", {**wanted, "localTimeMs": now_ms()})
             break
-        except (urllib.error.URLError, TimeoutError):
+        except BROKEN:
             time.sleep(0.1 * 2**tries)
         except Refused as refused:
             if not refused.retryable:
@@ -129,8 +142,11 @@ def watch(wanted, last_id):
                     last_id = event["id"]
                     yield event
         except urllib.error.HTTPError as error:
-            raise Refused(json.load(error)["error"]) from None
-        except (urllib.error.URLError, TimeoutError, ConnectionError):
+            failure = failure_of(error)
+            if isinstance(failure, Refused):
+                raise failure from None
+            time.sleep(1)
+        except BROKEN:
             time.sleep(1)
 
 

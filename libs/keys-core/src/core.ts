@@ -1,10 +1,12 @@
 /** What `@leasehold/core` is made of: leases for a service that shares the database. */
 export { ERROR_CODES, LeaseError, type ErrorCode } from './kernel/errors.ts';
 export type { Clock } from './kernel/clock.ts';
-export type { GrantRef, RefusalReason, ReleaseOutcome } from './kernel/lease.ts';
+export type { GrantRef, RefusalReason, ReleaseOutcome, SlotMode } from './kernel/lease.ts';
 export type {
+  AnyUseCase,
   CoordinatedLease,
   CoordinatorAcquire,
+  CoordinatorAcquireAll,
   CoordinatorAcquireOrRenew,
   CoordinatorHeartbeat,
   LeaseCoordinator,

@@ -297,6 +297,28 @@ test('F4b the next agent adopts running backends with their ports, and reports t
   expect(warden.started).toHaveLength(2);
 });
 
+test('a backend that ends while the next agent takes over is reported with its own end', async () => {
+  const former = await stage.start();
+  controller.send(controller.spawnAt(clock.nowMs()));
+  await stage.untilReported('ready');
+  await former.leave();
+  controller.reports.length = 0;
+  controller.heartbeats.length = 0;
+  const list = warden.list.bind(warden);
+  warden.list = async () => {
+    const snapshots = await list();
+    warden.exit('b1', 0);
+    return snapshots;
+  };
+
+  await stage.start();
+  await stage.untilReported('terminated');
+
+  expect(controller.reports.filter(({ status }) => status === 'terminated')).toMatchObject([
+    { reason: 'exited', exitCode: 0 },
+  ]);
+});
+
 test('a warden that is lost again during its adoption is recovered, by one attempt at a time', async () => {
   const listeners: WardenListener[] = [];
   const lists: (() => void)[] = [];

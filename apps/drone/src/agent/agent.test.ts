@@ -259,6 +259,20 @@ test('a report that is answered `kill` stops the backend hard', async () => {
   expect(warden.stops[0]).toMatchObject({ mode: 'hard' });
 });
 
+test('an address that the token of the drone does not allow ends the backend as a failure, and is the reason', async () => {
+  await stage.start();
+  controller.answerReport = ({ status }) => (status === 'ready' ? 'not_allowed' : 'recorded');
+
+  controller.send(controller.spawnAt(clock.nowMs()));
+  await stage.untilReported('terminated');
+
+  expect(warden.stops[0]).toMatchObject({ mode: 'hard', reason: 'internal', isKeyLost: false });
+  expect(controller.reports.at(-1)).toMatchObject({
+    reason: 'internal',
+    detail: "the token of this drone does not allow the backend's address",
+  });
+});
+
 describe('what a controller refuses to store', () => {
   const refusal = (): Error =>
     new TRPCClientError('text', { cause: new LeaseError('request.invalid') });

@@ -444,14 +444,15 @@ export class BackendRun {
   #watchPort(notes: BackendNotes): void {
     this.#probe(notes).catch((error: unknown) => {
       // Without its warden it is abandoned.
-      if (!(error instanceof WardenLost)) this.#giveUpOn(`it cannot be probed: ${String(error)}`);
+      if (!(error instanceof WardenLost)) this.giveUpOn(`it cannot be probed: ${String(error)}`);
     });
   }
 
-  #giveUpOn(problem: string): void {
-    this.#problem = problem;
+  /** Stops it for something that is wrong with it, and not with its program. */
+  giveUpOn(problem: string, mode: StopRequest['mode'] = 'soft'): void {
+    this.#problem ??= problem;
     this.#context.log.warn({ backendId: this.identity.backendId }, problem);
-    this.stop({ mode: 'soft', reason: 'internal', isKeyLost: false });
+    this.stop({ mode, reason: 'internal', isKeyLost: false });
   }
 
   /** Probes until it answers or is stopped, then watches who listens. The tick ends a start that takes too long. */
@@ -468,7 +469,7 @@ export class BackendRun {
       if (!notes.isReady) await this.#becomeReady(notes);
       end = await untilTaken(probed);
     }
-    if (end === 'stranger') this.#giveUpOn(`another process listens on its port ${String(port)}`);
+    if (end === 'stranger') this.giveUpOn(`another process listens on its port ${String(port)}`);
   }
 
   async #becomeReady(notes: BackendNotes): Promise<void> {

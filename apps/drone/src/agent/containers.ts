@@ -3,7 +3,8 @@
  * answers. Starting and ending them is the warden's.
  */
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { bytesOf } from '@leasehold/api/drone-file';
 import type { ContainerConfig, DroneConfig, Log } from '../config.ts';
 import { Engine, EngineRefused, EngineSilent, type RegistryLogin } from '../engine.ts';
@@ -202,6 +203,9 @@ export class Containers {
   readonly #place: ContainerPlace;
   readonly #log: Log;
   readonly #isUsed: boolean;
+  /** A file that is there once a container may have been started. */
+  readonly #marker: string;
+  #clearCount = 0;
   #status: EngineStatus | undefined;
   #looking: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -214,6 +218,7 @@ export class Containers {
     this.#images = new Images(this.#engine, environment);
     this.#place = { droneId, stateDir, host, socket: engine.socket };
     this.#log = log;
+    this.#marker = path.join(stateDir, 'containers');
     this.#isUsed = Object.values(programs).some(({ kind }) => kind === 'container');
   }
 
@@ -239,6 +244,7 @@ export class Containers {
         : 'the warden is of an earlier version and runs no containers: drain the drone, end its agent with SIGTERM, and start it again',
       prepare: async (signal) => {
         await this.#untilCleared(signal);
+        this.#mark();
         const imageId = await this.#images.idOf(program, signal);
         return {
           imageId,
@@ -255,23 +261,39 @@ export class Containers {
    * was killed. No container is started before they are gone.
    */
   clear(known: readonly Pick<BackendSnapshot, 'backendId'>[]): void {
-    if (!this.#isUsed) return;
+    // Those of programs that the drone does not offer any more, too.
+    if (!this.#isUsed && !existsSync(this.#marker)) return;
+    if (this.#isUsed) this.#mark();
     const ids = new Set(known.map(({ backendId }) => backendId));
-    this.#cleared = this.#untilClear(ids);
+    this.#clearCount += 1;
+    this.#cleared = this.#untilClear(ids, this.#clearCount);
   }
 
-  async #untilClear(known: ReadonlySet<string>): Promise<void> {
-    while (!this.#isClosed) {
+  /** Best effort: on a full disk nothing new is started anyway. */
+  #mark(): void {
+    try {
+      writeFileSync(this.#marker, '');
+    } catch (error) {
+      this.#log.warn({ err: error }, 'it could not be written down that containers are used');
+    }
+  }
+
+  /** Gives way to a later one, which knows what was started since. */
+  async #untilClear(known: ReadonlySet<string>, turn: number): Promise<void> {
+    const isOver = (): boolean => this.#isClosed || turn !== this.#clearCount;
+    while (!isOver()) {
       try {
         const installation = installationOf(this.#place.stateDir);
         const found = await this.#engine.labelled(LABELS.installation, installation);
         for (const { containerId, labels } of found) {
           const backendId = labels[LABELS.backend] ?? '';
+          if (isOver()) return;
           if (known.has(backendId)) continue;
           this.#log.warn({ backendId, containerId }, 'removing a container that nobody knows');
           killContainer(containerId, undefined);
           await this.#engine.remove(containerId);
         }
+        if (!this.#isUsed && known.size === 0) rmSync(this.#marker, { force: true });
         return;
       } catch (error) {
         this.#log.debug({ err: error }, 'the engine did not list or remove containers');
@@ -292,7 +314,10 @@ export class Containers {
         ),
       );
     });
-    await Promise.race([this.#cleared, late]);
+    for (let cleared: Promise<void> | undefined; cleared !== this.#cleared;) {
+      cleared = this.#cleared;
+      await Promise.race([cleared, late]);
+    }
   }
 
   async #look(): Promise<void> {

@@ -39,11 +39,17 @@ export interface ControllerLink {
   /** Answers a question of the session. */
   answer(input: AnswerInput): Promise<void>;
   /** Given up after `timeoutMs`, if not before. */
-  report(input: ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'>;
+  report(input: ReportInput, timeoutMs: number): Promise<ReportOutcome>;
   /** One answer per renewal, each naming its lease. Given up after `timeoutMs`, if not before. */
   renew(input: RenewInput, timeoutMs: number): Promise<readonly RenewResult[]>;
   close(): Promise<void>;
 }
+
+/**
+ * `kill`: it is over as far as the database is concerned. `not_allowed`: the drone's token does not allow its address,
+ * which must not be given to anybody.
+ */
+export type ReportOutcome = 'recorded' | 'ignored' | 'kill' | 'not_allowed';
 
 export interface HeartbeatAnswer {
   /** Whether the drone is given no more backends; false of a controller of an earlier version. */
@@ -122,7 +128,7 @@ export class TrpcControllerLink implements ControllerLink {
     await answerOf(this.#client.api.drones.answer.mutate(input));
   }
 
-  async report(input: ReportInput, timeoutMs: number): Promise<'recorded' | 'ignored' | 'kill'> {
+  async report(input: ReportInput, timeoutMs: number): Promise<ReportOutcome> {
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       const { outcome } = await answerOf(
@@ -132,8 +138,7 @@ export class TrpcControllerLink implements ControllerLink {
     } catch (error) {
       // The controllers have forgotten it; sending the report again will not help.
       if (leaseholdErrorOf(error)?.code === 'backend.not_found') return 'ignored';
-      // Its address must not be given to anybody, so it must not go on.
-      if (leaseholdErrorOf(error)?.code === 'drone.not_allowed') return 'kill';
+      if (leaseholdErrorOf(error)?.code === 'drone.not_allowed') return 'not_allowed';
       throw error;
     }
   }

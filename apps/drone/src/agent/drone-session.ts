@@ -368,6 +368,8 @@ export interface ReportContext {
   readonly random: () => number;
   /** The database says that this backend is over: it must be stopped hard, now. */
   readonly onKill: (backendId: string) => void;
+  /** Its address must not be given to anybody: it must be stopped hard, and this is why. */
+  readonly onNotAllowed: (backendId: string) => void;
 }
 
 /**
@@ -412,6 +414,7 @@ export class ReportLine {
           this.#timeoutMs,
         );
         if (outcome === 'kill') this.#context.onKill(this.#backendId);
+        if (outcome === 'not_allowed') this.#context.onNotAllowed(this.#backendId);
         return;
       } catch (error) {
         const { status } = body;

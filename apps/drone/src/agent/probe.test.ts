@@ -90,6 +90,20 @@ test('what listens for version 6 alone is not in the way of a backend that liste
   expect(owner(own.pid, own.port, '::1')).toBe('stranger');
 });
 
+test('a socket that is closed between the looks at sockets and at processes is no stranger', async () => {
+  const { pid, port } = await listener(LISTEN);
+  let looks = 0;
+  const listeners = (): ReturnType<typeof readListeners> => {
+    const now = readListeners(true);
+    looks += 1;
+    const [own] = now?.get(port) ?? [];
+    // As if a worker had ended in between.
+    return looks > 1 || own === undefined ? now : new Map([[port, [own, { ...own, inode: '1' }]]]);
+  };
+
+  expect(ownerOf({ pid, port, host: '127.0.0.1', inside: null }, listeners)).toBe('own');
+});
+
 describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type) => {
   const readiness = { type, timeoutMs: 1_000, intervalMs: 5 };
 

@@ -199,11 +199,19 @@ export class PortWatch {
   }
 }
 
+interface Judgement {
+  readonly owner: PortOwner;
+  readonly inodes: string;
+}
+
 /** By the sockets of now, which `inodes` names. */
-function judge(
-  backend: BackendPort,
-  listeners: ReadListeners,
-): { owner: PortOwner; inodes: string } {
+function judge(backend: BackendPort, listeners: ReadListeners): Judgement {
+  const first = judgeOnce(backend, listeners);
+  // One that was closed between the two looks is in the list, and in no process any more.
+  return first.owner === 'stranger' ? judgeOnce(backend, listeners) : first;
+}
+
+function judgeOnce(backend: BackendPort, listeners: ReadListeners): Judgement {
   const all = listeners(true);
   if (all === undefined) return { owner: 'unknown', inodes: '' };
   const found = listenersAt(backend, all);

@@ -19,7 +19,7 @@ interface RunBookOptions {
   readonly config: Pick<DroneConfig, 'capacity' | 'programs'>;
   readonly seen: SeenBackends;
   readonly runContext: Omit<RunContext, 'onFinished'>;
-  readonly reportContext: Omit<ReportContext, 'onKill'>;
+  readonly reportContext: Omit<ReportContext, 'onKill' | 'onNotAllowed'>;
   /** A warm process that the spawn may claim, and no other one. */
   readonly reserve: (action: SpawnAction) => KeptWarm | undefined;
   /** The clock that local times belong to; undefined while there is no warden. */
@@ -38,6 +38,10 @@ export class RunBook {
   readonly #runContext: RunContext;
   readonly #reportContext: ReportContext;
   #isClosed = false;
+  /** Whether all that the warden runs is known. */
+  #isAdopted = false;
+  /** What the warden has reported before that. */
+  readonly #early: BackendSnapshot[] = [];
 
   constructor(options: RunBookOptions) {
     this.#options = options;
@@ -49,6 +53,10 @@ export class RunBook {
       ...options.reportContext,
       onKill: (backendId) => {
         this.#runs.get(backendId)?.stop({ mode: 'hard', reason: 'revoked', isKeyLost: true });
+      },
+      onNotAllowed: (backendId) => {
+        const problem = "the token of this drone does not allow the backend's address";
+        this.#runs.get(backendId)?.giveUpOn(problem, 'hard');
       },
     };
   }
@@ -73,6 +81,7 @@ export class RunBook {
   /** Takes over what the warden has from an earlier agent, and reports the rest as over. */
   async adopt(warden: WardenLink): Promise<void> {
     const snapshots = await warden.list();
+    this.#isAdopted = true;
     this.#options.onAdopted(snapshots);
     for (const snapshot of snapshots) this.#adoptOne(warden, snapshot);
     const known = new Set(snapshots.map((snapshot) => snapshot.backendId));
@@ -82,10 +91,21 @@ export class RunBook {
         this.#reportTerminated(backendId, 'the agent ended before it was started');
       }
     }
+    const ended = new Set(
+      snapshots.filter(({ state }) => state === 'gone').map(({ backendId }) => backendId),
+    );
+    for (const snapshot of this.#early.splice(0)) {
+      if (!ended.has(snapshot.backendId)) this.observe(snapshot);
+    }
   }
 
   /** Takes a report of the warden about a backend. */
   observe(snapshot: BackendSnapshot): void {
+    if (!this.#isAdopted) {
+      // What ends before everything is adopted has its own reason.
+      this.#early.push(snapshot);
+      return;
+    }
     const run = this.#runs.get(snapshot.backendId);
     if (run !== undefined) run.observe(snapshot);
     else if (snapshot.state === 'gone') {
@@ -101,6 +121,8 @@ export class RunBook {
   abandonAll(): void {
     for (const run of this.all()) run.abandon();
     this.#runs.clear();
+    this.#isAdopted = false;
+    this.#early.length = 0;
   }
 
   /** Sends no more reports, and leaves everything as it is. */

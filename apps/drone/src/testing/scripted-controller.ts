@@ -15,8 +15,7 @@ export class ScriptedController implements ControllerLink {
   readonly renewals: wire.RenewInput[] = [];
   readonly heartbeats: wire.HeartbeatInput[] = [];
   answerRenewal: (input: wire.RenewInput, leaseId: string) => wire.RenewResult | Error;
-  answerReport: (input: wire.ReportInput) => 'recorded' | 'ignored' | 'kill' | Error = () =>
-    'recorded';
+  answerReport: (input: wire.ReportInput) => wire.ReportOutcome | Error = () => 'recorded';
   /** Whether heartbeats are answered so that the drone is given no more backends. */
   isDraining = false;
   /** What a heartbeat waits for before it is answered. */
@@ -112,7 +111,7 @@ export class ScriptedController implements ControllerLink {
     return Promise.resolve();
   }
 
-  report(input: wire.ReportInput): Promise<'recorded' | 'ignored' | 'kill'> {
+  report(input: wire.ReportInput): Promise<wire.ReportOutcome> {
     this.reports.push(input);
     const answer = this.answerReport(input);
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);

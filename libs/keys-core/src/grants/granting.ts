@@ -278,7 +278,8 @@ export async function findLostGrants(
       const { face, namespace, name, leaseId } = request;
       const row = rows.get(leaseId);
       const answer = (): GrantOutcome | Promise<GrantOutcome> =>
-        row === undefined
+        // One that has ended since is not given any more: what its caller repeats finds out why.
+        row === undefined || row.endReason !== null || row.expiresAt <= row.asOf
           ? Promise.reject(unknown())
           : grantedOutcome(store, request, {
               ...row,
@@ -303,7 +304,8 @@ export async function lookAtRefusals(
   sql: Sql<'general' | 'guests' | 'transitions'>,
   requests: readonly GrantRequest[],
 ): Promise<readonly FoundRefusal[]> {
-  await store.witness.ready();
+  // Within a caller's transaction it was ready before: the pool may have no second connection for it.
+  if (sql === store.transitions || sql === store.general) await store.witness.ready();
   const freezes = await freezesInForce(store, sql, requests);
   const sentAtMs = store.clock.nowMs();
   const { refusals, holdOff } = await readRefusals(sql, requests, store.witness.mark);

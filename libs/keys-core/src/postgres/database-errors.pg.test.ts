@@ -234,6 +234,16 @@ describe('the classification of a failed statement', () => {
       new Error('timeout exceeded when trying to connect'),
       'unavailable',
     ],
+    [
+      'a server that has gone silent under a statement',
+      Object.assign(new Error('read ETIMEDOUT'), { code: 'ETIMEDOUT' }),
+      'lost',
+    ],
+    [
+      'a server that cannot be reached',
+      Object.assign(new Error('connect ETIMEDOUT 192.0.2.1:5432'), { code: 'ETIMEDOUT' }),
+      'unavailable',
+    ],
     ['a broken pipe', Object.assign(new Error('write'), { code: 'EPIPE' }), 'lost'],
   ])('%s, which has no SQLSTATE, is classified by its message', (_name, error, failure) => {
     expect([databaseFailureOf(error), sqlStateOf(error)]).toEqual([failure, undefined]);

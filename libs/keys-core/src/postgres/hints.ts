@@ -10,6 +10,9 @@ import { connectionOf } from '@leasehold/service-kit/database-url';
 import { type Clock, untilCalled } from '../kernel/clock.ts';
 import type { Sql } from './sql.ts';
 
+/** After how long without traffic a connection asks whether its server is still there. */
+export const KEEP_ALIVE_MS = 5_000;
+
 /** PostgreSQL accepts less than 8,000 bytes in one notification. */
 const PAYLOAD_BYTES_MAX = 7_900;
 
@@ -176,7 +179,11 @@ export class HintListener {
     if (this.#isClosed) return;
     const { databaseUrl, hints, onError } = this.#options;
     const { schema, ...connection } = connectionOf(databaseUrl);
-    const client = new pg.Client({ ...connection, keepAlive: true });
+    const client = new pg.Client({
+      ...connection,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    });
     this.#client = client;
     let isOver = false;
     const onEnd = (): void => {

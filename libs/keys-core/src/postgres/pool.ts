@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
+import { KEEP_ALIVE_MS } from './hints.ts';
 import { inTransaction } from './service-database.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
 
@@ -110,6 +111,7 @@ function connect({
     min: isKept ? max : 0,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     types: TYPES,
     // Awaited by the pool, although its type does not say so.
     // oxlint-disable-next-line typescript/no-misused-promises -- see above

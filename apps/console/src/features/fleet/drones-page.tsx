@@ -111,7 +111,8 @@ export function DronesPage() {
           )
         }
       />
-      <GatewaysPanel />
+      {/* Those of other datacenters report there. */}
+      {filter.isOfOthers && filter.chosen !== null ? null : <GatewaysPanel />}
       <DroneActDialog request={request} onClose={() => setRequest(null)} />
     </>
   );

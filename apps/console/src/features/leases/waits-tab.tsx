@@ -17,7 +17,7 @@ import { FilterRow } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
 import { EmptyState, ErrorState, UnreachableNotice } from '~/ui/states.tsx';
 import { TableFooter } from '~/ui/table/data-table.tsx';
-import { useHeldRows } from '~/ui/table/held-rows.ts';
+import { cursorOf, useHeldRows } from '~/ui/table/held-rows.ts';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
 import { Link, Mono, VisibleText } from '~/ui/text.tsx';
 import { Tip } from '~/ui/tip.tsx';
@@ -93,6 +93,7 @@ function Lines({
   const [isTouched, setTouched] = useState(false);
   const newest = linesOf(read.data?.items ?? []);
   const held = useHeldRows<Line>(newest, {
+    nextCursor: cursorOf(read),
     identity,
     isStandIn: read.isPlaceholderData,
     isHeld: isTouched,
@@ -118,6 +119,7 @@ function Lines({
         state={state}
         identity={identity}
         rowCount={read.data?.items.length ?? 0}
+        nextCursor={held.nextCursor}
         isOfOthers={filter.isOfOthers}
       />
     </StaleScope>

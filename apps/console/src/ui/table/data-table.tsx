@@ -15,7 +15,7 @@ import { DataAge, StaleScope } from '~/ui/stale.tsx';
 import { ErrorState, UnreachableNotice } from '~/ui/states.tsx';
 import { useShortcut } from '~/ui/use-shortcut.ts';
 import type { Column } from './column.ts';
-import { useHeldRows } from './held-rows.ts';
+import { cursorOf, useHeldRows } from './held-rows.ts';
 import { entriesOf, LoadingRows, SelectAll, TableRows } from './table-rows.tsx';
 import { type DataTableProps, placeText, type TableState } from './table-state.ts';
 import classes from './data-table.module.css';
@@ -32,6 +32,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   const region = useRef<HTMLDivElement>(null);
   const body = useRef<HTMLTableSectionElement>(null);
   const held = useHeldRows(itemsOf(read), {
+    nextCursor: cursorOf(read),
     identity: props.identity,
     isStandIn: read.isPlaceholderData,
     isHeld: isTouched || isFocused || isAnySelected(selection),
@@ -94,6 +95,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
         <TableFooter
           {...props}
           rowCount={rows.length}
+          nextCursor={held.nextCursor}
           onPaged={() => toBeginning(region.current)}
         />
       </StaleScope>
@@ -311,16 +313,18 @@ export function TableFooter<Item>({
   state,
   identity,
   rowCount,
+  nextCursor = cursorOf(read),
   isOfOthers = false,
   total,
   onPaged,
 }: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity' | 'isOfOthers' | 'total'> & {
   readonly rowCount: number;
+  /** Where the page after the shown rows begins, if those are not the newest. */
+  readonly nextCursor?: string | null;
   /** Called when a person asks for another page. */
   readonly onPaged?: () => void;
 }) {
   const paging = usePaging(state, { identity, rowCount });
-  const nextCursor = read.data?.nextCursor ?? null;
   const isOnly = state.after === null && !paging.hasPrevious && nextCursor === null;
   return (
     <div className={classes['footer']}>

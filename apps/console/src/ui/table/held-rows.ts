@@ -40,6 +40,19 @@ export function holdRows<Row>(
   return changeCount === 0 ? { rows: newest, changeCount: 0 } : { rows, changeCount };
 }
 
+/** Where the page after the newest rows begins. */
+export function cursorOf(read: {
+  readonly data?: { readonly nextCursor?: string | null } | undefined;
+}): string | null {
+  return read.data?.nextCursor ?? null;
+}
+
+interface Shown<Row> {
+  readonly identity: string | null;
+  readonly rows: readonly Row[];
+  readonly nextCursor: string | null;
+}
+
 /**
  * The rows to show. `identity` says what is being listed: with another filter or page the newest rows
  * are shown at once. Until they arrive, rows of the previous list are shown, and not one of them is
@@ -48,26 +61,29 @@ export function holdRows<Row>(
 export function useHeldRows<Row>(
   newest: readonly Row[],
   options: {
+    /** Where the page after the newest rows begins; that of the rows that are shown is answered. */
+    readonly nextCursor?: string | null;
     readonly identity: string;
     /** Whether the rows are still those of the previous list. */
     readonly isStandIn: boolean;
     readonly isHeld: boolean;
     readonly rowId: (row: Row) => string;
   },
-): HeldRows<Row> & { readonly showAll: () => void } {
-  const shown = useRef<{ identity: string | null; rows: readonly Row[] }>({
-    identity: null,
-    rows: [],
-  });
+): HeldRows<Row> & { readonly nextCursor: string | null; readonly showAll: () => void } {
+  const shown = useRef<Shown<Row>>({ identity: null, rows: [], nextCursor: null });
   const [, setShownCount] = useState(0);
   const identity = options.isStandIn ? null : options.identity;
   const isHeld = options.isHeld && identity !== null && shown.current.identity === identity;
   const held = holdRows(shown.current.rows, newest, { isHeld, rowId: options.rowId });
-  shown.current = { identity, rows: held.rows };
+  const newestCursor = options.nextCursor ?? null;
+  // After rows that are held comes what came after them: no row is skipped.
+  const nextCursor = held.changeCount === 0 ? newestCursor : shown.current.nextCursor;
+  shown.current = { identity, rows: held.rows, nextCursor };
   return {
     ...held,
+    nextCursor,
     showAll() {
-      shown.current = { identity, rows: newest };
+      shown.current = { identity, rows: newest, nextCursor: newestCursor };
       setShownCount((times) => times + 1);
     },
   };

@@ -267,10 +267,37 @@ describe('call scheduler', () => {
     await turn();
 
     expect(connection.begun).toEqual(['1']);
-    expect(connection.isPaused).toBe(true);
     connection.isBehind = false;
     while (connection.begun.length < 2) await turn();
-    expect(connection.isPaused).toBe(false);
+  });
+
+  test('a connection whose principal does not read its answers elsewhere is read on: its later renewals are begun', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    connection.isBehind = true;
+    connection.receive(message('leases.acquire'));
+    await turn();
+    const isReadOn = !connection.isPaused;
+    connection.receive(JSON.stringify({ id: 'beat', params: { path: 'leases.heartbeat' } }));
+    await turn();
+
+    expect([isReadOn, connection.begun]).toEqual([true, ['beat']]);
+  });
+
+  test('a connection that sends on while nothing of it is begun is paused when its queue is full', async () => {
+    const stage = openStage();
+    const [many500, few] = [stage.add('a'), stage.add('b')];
+    for (const one of [many500, few]) one.isBehind = true;
+    const long = JSON.stringify({ id: 1, params: { path: 'keys.get', input: 'x'.repeat(50_000) } });
+
+    for (let nth = 0; nth < 10; nth += 1) many500.receive(many(500));
+    for (let nth = 0; nth < 12; nth += 1) {
+      few.receive(long);
+      await turn();
+    }
+    while (!many500.isPaused) await turn();
+
+    expect([many500.begun, few.begun, few.isPaused]).toEqual([[], [], true]);
   });
 
   test('calls beyond the rate are refused one by one, and the connection is paused', async () => {

@@ -11,8 +11,9 @@
  *
  * - Connections of drones come first. Within a connection, renewals, heartbeats and releases do.
  * - Principals take turns, whatever each of them has sent over however many connections.
- * - A connection whose queue is full, whose principal has sent too many calls, or that does not read
- *   its answers, is paused: the rest stays with the sender.
+ * - A connection whose queue is full, or whose principal has sent too many calls, is paused: the rest stays
+ *   with the sender. One whose principal does not read its answers is read on, and only its renewals,
+ *   heartbeats and releases are begun.
  */
 import { isGrantingCall, isUrgentCall } from '@leasehold/api';
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
@@ -350,8 +351,9 @@ class Scheduler implements CallScheduler {
   }
 
   /** Whether the next step for a connection only hands the gate a call that it keeps back. */
-  #isKept({ messages: [message], calls: [next] }: Inbox): boolean {
-    const call = next?.call ?? (message && peekedCall(message.text));
+  #isKept({ messages: [message], calls: [next], areCallsHeld }: Inbox): boolean {
+    const first = areCallsHeld ? undefined : next?.call;
+    const call = first ?? (message && peekedCall(message.text));
     return call !== undefined && this.#gate.wouldKeep(call);
   }
 
@@ -376,12 +378,14 @@ class Scheduler implements CallScheduler {
       this.#read(inbox, message);
       return;
     }
+    if (inbox.areCallsHeld) return;
     if (connection.use.isBehind()) {
-      this.#hold(inbox, BEHIND_PAUSE_MS);
+      this.#holdCalls(inbox);
       return;
     }
     const next = inbox.calls.shift();
     if (next === undefined) return;
+    inbox.queuedBytes -= next.bytes;
     if (!this.#gate.begin(connection, next.call, next.atMs)) return;
     const { principal } = connection.use;
     this.#begunCount += 1;
@@ -392,8 +396,8 @@ class Scheduler implements CallScheduler {
    * A call that asks for grants is handed over before another message is read: the gate has to see it, so
    * that it is refused in time, and that what is behind it is not parsed if it is to be refused as well.
    */
-  #comesFirst({ calls: [next], connection }: Inbox): boolean {
-    if (next === undefined || !isGranting(next.call)) return false;
+  #comesFirst({ calls: [next], connection, areCallsHeld }: Inbox): boolean {
+    if (next === undefined || areCallsHeld || !isGranting(next.call)) return false;
     return this.#gate.wouldKeep(next.call) || this.#mayBegin(connection.use.principal);
   }
 
@@ -401,7 +405,7 @@ class Scheduler implements CallScheduler {
     const { connection } = inbox;
     const peeked = peekedCall(text);
     if (peeked !== undefined && this.#gate.wouldKeep(peeked)) {
-      this.#admit(inbox, [peeked], atMs);
+      this.#admit(inbox, [peeked], { atMs, bytes: text.length });
       return;
     }
     let calls: WireCall[];
@@ -415,23 +419,44 @@ class Scheduler implements CallScheduler {
     this.#admit(
       inbox,
       calls.filter((call) => !isServedFirst(call)),
-      atMs,
+      { atMs, bytes: text.length },
     );
   }
 
-  /** Counts calls that came together, and refuses them or queues them. Urgent ones have no `atMs`. */
-  #admit(inbox: Inbox, calls: readonly WireCall[], atMs: number | undefined): void {
+  /** Counts calls that came together, and refuses them or queues them. Of urgent ones nothing waits. */
+  #admit(
+    inbox: Inbox,
+    calls: readonly WireCall[],
+    waiting: { readonly atMs: number; readonly bytes: number } | undefined,
+  ): void {
     if (calls.length === 0) return;
-    const refusal = refusalOf(inbox.connection.use, calls, atMs === undefined);
+    const refusal = refusalOf(inbox.connection.use, calls, waiting === undefined);
     if (refusal !== undefined) this.#refuse(inbox, calls, refusal);
-    else if (atMs === undefined) inbox.urgentCalls.push(...calls);
-    else for (const call of calls) inbox.calls.push({ call, atMs });
+    else if (waiting === undefined) inbox.urgentCalls.push(...calls);
+    else {
+      const bytes = waiting.bytes / calls.length;
+      for (const call of calls) inbox.calls.push({ call, atMs: waiting.atMs, bytes });
+      inbox.queuedBytes += waiting.bytes;
+    }
   }
 
   #refuse(inbox: Inbox, calls: readonly WireCall[], refusal: LeaseError): void {
     for (const call of calls) inbox.connection.refuse(call, refusal);
     const retryAfterMs = Number(refusal.details['retryAfterMs'] ?? 0);
     if (retryAfterMs > 0) this.#hold(inbox, Math.min(retryAfterMs, REFUSED_PAUSE_MS_MAX));
+  }
+
+  /**
+   * Begins nothing but urgent calls of a connection for a while. Its principal may be behind on another one, of another
+   * process: this one is read on, for its renewals.
+   */
+  #holdCalls(inbox: Inbox): void {
+    inbox.areCallsHeld = true;
+    const timer = setTimeout(() => {
+      inbox.areCallsHeld = false;
+      this.#schedule(inbox);
+    }, BEHIND_PAUSE_MS);
+    timer.unref();
   }
 
   /** Reads and begins nothing of a connection for a while. */

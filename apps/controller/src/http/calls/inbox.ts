@@ -109,12 +109,15 @@ export class Inbox {
   readonly messages: { readonly text: string; readonly atMs: number }[] = [];
   readonly urgentCalls: WireCall[] = [];
   /** With the time at which each arrived. */
-  readonly calls: { readonly call: WireCall; readonly atMs: number }[] = [];
+  readonly calls: { readonly call: WireCall; readonly atMs: number; readonly bytes: number }[] = [];
+  /** Of messages, and of calls that were in them. */
   queuedBytes = 0;
   isScheduled = false;
   isClosed = false;
   /** Whether something other than the length of its queue keeps it from being read. */
   isHeld = false;
+  /** Whether its ordinary calls are not begun for a while. It is read on: renewals may follow them. */
+  areCallsHeld = false;
   isPaused = false;
 
   constructor(connection: ScheduledConnection) {
@@ -128,7 +131,8 @@ export class Inbox {
 
   get hasWork(): boolean {
     const { messages, urgentCalls, calls } = this;
-    const hasSome = messages.length > 0 || urgentCalls.length > 0 || calls.length > 0;
+    const hasCalls = calls.length > 0 && !this.areCallsHeld;
+    const hasSome = messages.length > 0 || urgentCalls.length > 0 || hasCalls;
     return hasSome && !this.isClosed && !this.isHeld;
   }
 

@@ -105,7 +105,11 @@ export async function touchBackends(
     ),
     judged as materialized (
       select k.*, k.stop_asked_at is null and k.status_rank < ${STOPPING} as is_usable,
-        greatest(k.last_used_at, clock_timestamp() - k.ago) as used_at
+        -- A use in the future is from before the clock went back.
+        greatest(
+          case when k.last_used_at <= clock_timestamp() then k.last_used_at end,
+          clock_timestamp() - k.ago
+        ) as used_at
       from locked k
     ),
     touched as (
