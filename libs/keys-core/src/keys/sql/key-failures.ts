@@ -11,7 +11,8 @@ import { type Fragment, fragment, onlyRow, type Sql } from '../../postgres/sql.t
 const FREE_FAILURES = 2;
 /** A failure that is older than this is not part of the row. */
 const ROW_MINUTES = 10;
-export const DELAY_S_MAX = 60;
+/** What `readKeyStates` takes for the longest, too. */
+const DELAY_S_MAX = 60;
 
 /** What a key's newest backends have come to. Instants are milliseconds of the database's clock. */
 export interface KeyFailures {

@@ -6,7 +6,6 @@ import type { Store } from '../../postgres/open-store.ts';
 import { C, fragment, isFound, type Sql } from '../../postgres/sql.ts';
 import type { ConnectResult } from '../key-types.ts';
 import { isStopAsked } from './idle-stop.ts';
-import { DELAY_S_MAX } from './key-failures.ts';
 
 /** What connect needs of a lease row: half of its columns, because this is the busiest query. */
 export type KeyLease = Omit<
@@ -145,8 +144,8 @@ function readKeyStates(
           and d.heartbeat_at > clock_timestamp() - ${3 * heartbeatMs} * interval '1 millisecond',
         false
       ) as "isDroneReachable",
-      -- One that is further ahead is from before the clock went back.
-      case when k.start_at <= clock_timestamp() + ${DELAY_S_MAX} * interval '1 second'
+      -- No delay is longer: one that is further ahead is from before the clock went back.
+      case when k.start_at <= clock_timestamp() + interval '60 seconds'
         then greatest(0, date_part('epoch', k.start_at - clock_timestamp()) * 1000) else 0
       end as "delayMs",
       b.idle_stop_seconds is not null as "hasIdleStop",
