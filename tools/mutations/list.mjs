@@ -697,7 +697,7 @@ const GATEWAY = [
   {
     name: 'strangers-read-on',
     breaks: 'of a stranger who sends requests as fast as it can nothing more is read',
-    file: 'apps/gateway/src/stranger-bounds.ts',
+    file: 'apps/gateway/src/connection-bounds.ts',
     find: 'if (isMany || rate.count === STRANGE_ANSWERS_MAX) this.#silence(socket);',
     replace: '',
   },

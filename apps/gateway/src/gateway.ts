@@ -23,8 +23,10 @@ import {
   traced,
   type SpanPlan,
 } from '@leasehold/service-kit/tracing';
+import { onAbort } from '@leasehold/service-kit/signals';
 import { admit, type AdmissionDeps, type Admitted, type KeyTarget } from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
+import { StrangerBounds, UserShares } from './connection-bounds.ts';
 import { Elsewhere, type ControllerLink } from './controller-link.ts';
 import { forwardedFrom, headersForBackend, requestIdOf, type ForwardedFrom } from './headers.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
@@ -39,11 +41,8 @@ import {
 import { mayRedirect, redirect, redirectFor } from './redirects.ts';
 import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
-import { onAbort } from './signals.ts';
-import { StrangerBounds } from './stranger-bounds.ts';
 import { assertPlainHead, assertUpgrade, hasBody, readTarget, type ServedHosts } from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
-import { UserShares } from './user-shares.ts';
 
 /** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
 const SERVER_TIMES = {

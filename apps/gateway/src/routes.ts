@@ -14,11 +14,11 @@ import {
   type GatewayTokenClaims,
 } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { onAbort } from '@leasehold/service-kit/signals';
 import type { GatewayBounds } from './config.ts';
 import { LinkDown, type ControllerLink, type SyncInput } from './controller-link.ts';
 import { toldOfRoute } from './headers.ts';
 import { Refusal, type RefusalCode } from './refusal.ts';
-import { onAbort } from './signals.ts';
 
 /** What a request may be sent to. */
 export interface Wanted {

@@ -1,10 +1,11 @@
 /** Who holds a lease, an environment or a key, as it changes. */
 import type { Face, SlotMode } from '@leasehold/keys-core';
+import { onAbort } from '@leasehold/service-kit/signals';
 import { currentContext, outsideOfWork } from './context/work-context.ts';
 import { assertObserve } from './inputs.ts';
 import { pauseBeforeRetry } from './lease/calls.ts';
 import type { Machine } from './machine.ts';
-import { linkSignals, onAbort } from './signals.ts';
+import { linkSignals } from './signals.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
 import { callErrorOf, LeaseholdCallError } from './transport/errors.ts';
 import type { Reachability } from './transport/links.ts';

@@ -7,9 +7,10 @@ import type {
   LeaseRenewResult,
 } from '@leasehold/keys-core/leases';
 import { invariant, type GrantRef } from '@leasehold/keys-core';
+import { onAbort } from '@leasehold/service-kit/signals';
 import { currentContext, type WorkContext } from '../context/work-context.ts';
 import { assertAcquireAll, plainMetadata } from '../inputs.ts';
-import { linkSignals, onAbort, type Ending } from '../signals.ts';
+import { linkSignals, type Ending } from '../signals.ts';
 import { LeaseholdCallError, OutcomeUnknownError } from '../transport/errors.ts';
 import { requestOf, type AcquireIntent, type LeaseTaker, type LeaseTakerDeps } from './acquire.ts';
 import { waitInLine } from './attempt.ts';

@@ -1,8 +1,9 @@
 /** Acquires a lease of either face: from the intent to the lease that is kept. */
 import type { HeldAnswer } from '@leasehold/keys-core/leases';
+import { onAbort } from '@leasehold/service-kit/signals';
 import { currentContext, outsideOfWork, type WorkContext } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
-import { linkSignals, onAbort, type LinkedSignal } from '../signals.ts';
+import { linkSignals, type LinkedSignal } from '../signals.ts';
 import {
   callErrorOf,
   DatacenterUnreachableError,

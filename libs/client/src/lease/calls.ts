@@ -1,8 +1,9 @@
 /** How calls are limited in time, and retried. */
 import { backoffMs } from '@leasehold/keys-core';
+import { onAbort } from '@leasehold/service-kit/signals';
 import { outsideOfWork } from '../context/work-context.ts';
 import { pause, type Machine } from '../machine.ts';
-import { Ending, onAbort, sharedController } from '../signals.ts';
+import { Ending, sharedController } from '../signals.ts';
 import {
   callErrorOf,
   DatacenterUnreachableError,

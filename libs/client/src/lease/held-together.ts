@@ -1,5 +1,6 @@
 /** Leases of one process that were acquired together, as one: the first that is lost takes the others with it. */
-import { Ending, onAbort } from '../signals.ts';
+import { onAbort } from '@leasehold/service-kit/signals';
+import { Ending } from '../signals.ts';
 import type { HeldLease } from './held-lease.ts';
 import { LeaseLost, type Lease, type ReleaseReport } from './lease.ts';
 

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server } from 'node:net';
-import { waitUntil } from '@leasehold/testing';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { catchUncaught, waitUntil } from '@leasehold/testing';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocketServer, type WebSocket } from 'ws';
 import {
   createControllerClient,
@@ -207,18 +207,7 @@ describe('controller client', () => {
   });
 
   test('an onConnection that throws is reported, and breaks no connection', async () => {
-    const uncaught: unknown[] = [];
-    const queue = globalThis.queueMicrotask;
-    const queued = vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((fn) => {
-      queue(() => {
-        try {
-          fn();
-        } catch (error) {
-          uncaught.push(error);
-        }
-      });
-    });
-    onTestFinished(() => queued.mockRestore());
+    const uncaught = catchUncaught();
     const thrown = new Error('mine');
     const states: string[] = [];
     const client = aClient({

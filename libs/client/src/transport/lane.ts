@@ -8,7 +8,8 @@ import { LeaseError } from '@leasehold/keys-core';
 import type { ConnectionFailures } from '@leasehold/service-kit/controllers';
 import { activeTracer } from '@leasehold/service-kit/tracing';
 import { TRPCClientError } from '@trpc/client';
-import { Ending, onAbort } from '../signals.ts';
+import { onAbort } from '@leasehold/service-kit/signals';
+import { Ending } from '../signals.ts';
 import { noAnswerWithin, type Witnesses } from './links.ts';
 
 /** What the lane needs of a WebSocket. */

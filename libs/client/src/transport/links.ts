@@ -14,8 +14,8 @@ import {
   SpanKind,
   type TraceCarrier,
 } from '@leasehold/service-kit/tracing';
+import { onAbort } from '@leasehold/service-kit/signals';
 import { plainInput } from '../inputs.ts';
-import { onAbort } from '../signals.ts';
 import { OutcomeUnknownError, unreachableBy, type UnreachableError } from './errors.ts';
 
 /** How long a call waits for a connection to a controller that has answered before. */

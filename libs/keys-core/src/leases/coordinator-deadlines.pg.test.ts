@@ -1,26 +1,10 @@
 /** What a coordinator tells its use cases of their deadlines, and what it knows of them itself. */
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { catchUncaught } from '@leasehold/testing';
+import { describe, expect, test, vi } from 'vitest';
 import { revoke } from '../grants/sql/revoke.ts';
 import { invariant } from '../kernel/errors.ts';
 import { aCoordinator, acquired, aUseCase } from '../testing/coordinator-fixture.ts';
 import { type Kernel, openKernel } from '../testing/kernel-fixture.ts';
-
-/** What would be uncaught. */
-function catchUncaught(): unknown[] {
-  const uncaught: unknown[] = [];
-  const queue = globalThis.queueMicrotask;
-  const queued = vi.spyOn(globalThis, 'queueMicrotask').mockImplementation((fn) => {
-    queue(() => {
-      try {
-        fn();
-      } catch (error) {
-        uncaught.push(error);
-      }
-    });
-  });
-  onTestFinished(() => queued.mockRestore());
-  return uncaught;
-}
 
 const revoked = (kernel: Kernel, leaseId: string, mode: 'graceful' | 'force') =>
   revoke(kernel.store.general, 'lease', [

@@ -325,7 +325,7 @@ test.each([
   await requestMove(home, reservationId, null);
   const givenUp = {
     datacenter: 'dc2',
-    declaredAt: new Date().toISOString(),
+    declaredAt: '2026-01-01T00:00:00.000Z',
     declaredBy: 'alice',
     declaredIn: 'dc1',
     reason: 'it burnt down',

@@ -19,13 +19,13 @@ import {
   type Outputs,
   type Procedure,
   query,
+  sendAgain,
   setCsrfToken,
   toApiError,
 } from '~/lib/api/api.ts';
 import { signedOut, useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
 import { pause, stream } from './live-state.ts';
-import { sendAgain } from './send-again.ts';
 
 const LISTS: ReadonlySet<string> = new Set(['list', 'contention', 'declared', 'failingCallbacks']);
 

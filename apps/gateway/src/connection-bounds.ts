@@ -1,8 +1,13 @@
-/** What connections over which nobody has shown a good token may ask: they must not keep the gateway from the others. */
+/**
+ * What connections may ask over which nobody has shown a good token, and how many each user may have: none of them may
+ * keep the gateway from the others.
+ */
+import type { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { networkOf, withoutMapping } from '@leasehold/service-kit/source-address';
+import { Refusal } from './refusal.ts';
 
 /** What strangers are answered over one connection in {@link RATE_MS}: a page without a token asks for all its parts. */
 const STRANGE_ANSWERS_MAX = 10;
@@ -113,4 +118,48 @@ function hasManyRequests(piece: Buffer): boolean {
     if (at === -1) return false;
   }
   return true;
+}
+
+/** Of all connections, a user of one key may have this part. */
+const SHARE = 8;
+
+/** A connection, or the answer to a request that a proxy passes on over a connection of its own. */
+type Taken = EventEmitter & { readonly destroyed: boolean };
+
+/** Who has shown a good token may have many connections; each user of a key has a share. */
+export class UserShares {
+  readonly #ofUserMax: number;
+  readonly #counts = new Map<string, number>();
+  readonly #userOf = new WeakMap<Taken, string>();
+
+  constructor(connectionsMax: number) {
+    this.#ofUserMax = Math.max(1, Math.floor(connectionsMax / SHARE));
+  }
+
+  /**
+   * Counts a connection for the user whose token was shown on it last, until it closes.
+   * @throws {Refusal} `gateway.busy` when the user has too many already.
+   */
+  take(taken: Taken, user: string): void {
+    const before = this.#userOf.get(taken);
+    // Nothing would tell of the end of one that is over.
+    if (before === user || taken.destroyed) return;
+    const count = this.#counts.get(user) ?? 0;
+    if (count >= this.#ofUserMax) throw new Refusal('gateway.busy');
+    this.#counts.set(user, count + 1);
+    this.#userOf.set(taken, user);
+    if (before === undefined) taken.once('close', () => this.#forget(taken));
+    else this.#giveBack(before);
+  }
+
+  #forget(taken: Taken): void {
+    const user = this.#userOf.get(taken);
+    if (user !== undefined) this.#giveBack(user);
+  }
+
+  #giveBack(user: string): void {
+    const left = (this.#counts.get(user) ?? 0) - 1;
+    if (left > 0) this.#counts.set(user, left);
+    else this.#counts.delete(user);
+  }
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { ApiError } from '~/lib/api/api.ts';
-import { sendAgain } from './send-again.ts';
+import { ApiError, sendAgain } from './api.ts';
 
 function refusal(code: string): ApiError {
   return new ApiError('Refused.', { code, isRetryable: false, incidentId: null });
