@@ -30,6 +30,8 @@ const SHORT_MS_MAX = 2_000;
  * after about six seconds, and the caller must get that answer instead of none.
  */
 const MARGIN_MS = 8_000;
+/** A connection that the other end has closed fails within this time. */
+const CLOSED_MS_MAX = 500;
 /** A move asks the reservation store, and twice the datacenter that the key moves to. */
 const MOVE_MS_MAX = 30_000;
 const ANSWER_BYTES_MAX = 64 * 1_024 * 1_024;
@@ -54,8 +56,6 @@ interface PeerClientDeps {
 const SHORT: Terms = { timeoutMs: SHORT_MS_MAX, isRepeatable: true };
 const PROBE: Terms = { ...SHORT, isProbe: true };
 /** What follows from no answer is final, so that a slow datacenter gets more time than it should need. */
-/** A connection that the other end has closed fails within this time. */
-const CLOSED_MS_MAX = 500;
 const LAST_QUESTION: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true, isPatient: true };
 /** It changes something, but a second time it changes nothing more. */
 const STATUS: Terms = { timeoutMs: MARGIN_MS, isRepeatable: true };

@@ -5,6 +5,7 @@
  * Instants of the database are milliseconds since 1970. Durations count from when the gateway sent its question, by
  * its own monotonic clock: no two machines' clocks are compared.
  */
+
 /** Who may reach a key, for how long, and what the backend is told about them. The payload of a gateway token. */
 export interface GatewayTokenClaims {
   /** The user, as the service that asked for the token names them. */

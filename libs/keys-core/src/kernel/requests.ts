@@ -61,6 +61,7 @@ export function keepNewest<Key, Value>(
  * What is recorded about an idempotency key: one key stands for one request, on every face, and has one
  * answer. The fingerprint shows whether a later request with the key is the same one.
  */
+
 /** The record of an idempotency key. */
 export interface RecordedRequest {
   /** Of its grant or its ticket; null when it was given up before it came, and for a refusal. */

@@ -465,6 +465,7 @@ export async function countByNamespace(
  * a person waits, so a search first looks at some pages of the table, spread evenly. What many names
  * contain is found there, often enough; only for what is rare the index is asked.
  */
+
 /** Pages of `search_name` that a look reads at most, and half as many at least: some 5,000 names. */
 const LOOK_PAGES = 96;
 const PAGE_BYTES = 8_192;
