@@ -61,3 +61,27 @@ test('those whom one freeze stops alike are passed over by one look; one with an
   expect(looks).toEqual(['v1', 'v101', 'v102']);
   expect(line.waiters).toHaveLength(101);
 });
+
+test('one whose caller vanishes while it is looked for asks for nothing, and keeps its ticket; the next is looked for', async () => {
+  const line = new Line(() => 0);
+  const looks: string[] = [];
+  const attempts: string[] = [];
+  const caller = new AbortController();
+  for (const place of [1, 2]) {
+    const waiter = deployment(place, { tag: 'rollback' }, looks);
+    line.add({
+      ...waiter,
+      life: { signal: place === 1 ? caller.signal : waiter.life.signal, isAlive: () => true },
+      attempt: () => {
+        attempts.push(waiter.request.holder);
+        return waiter.attempt();
+      },
+    });
+  }
+  caller.abort();
+
+  await setImmediate();
+
+  expect(looks).toEqual(['v1', 'v2']);
+  expect(attempts).toEqual(['v2']);
+});

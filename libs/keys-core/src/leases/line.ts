@@ -199,7 +199,7 @@ export class Line {
       this.#lookingSinceMs = nowMs;
       this.#nextLookAtMs = nowMs + LOOK_EVERY_MS;
       // A caller that does not answer must not be granted anything; its ticket lapses, and the next is first.
-      const first = this.#waiters.find((one) => one.life.isAlive() && this.#waits(one, nowMs));
+      const first = this.#waiters.find((one) => isHere(one) && this.#waits(one, nowMs));
       this.#attempting = first;
       if (first !== undefined) await this.#turn(first, { askedAtMs: nowMs, isHinted });
       this.#attempting = undefined;
@@ -224,6 +224,11 @@ export class Line {
     try {
       // Without a hint it is mostly held still, which a plain read shows.
       const refused = isHinted ? undefined : await first.look();
+      if (refused === undefined && !isHere(first)) {
+        // It would be granted in vain, and lose its place: the next one here is looked for.
+        this.#isLookWanted = true;
+        return;
+      }
       const outcome = refused ?? (await first.attempt());
       this.#frozen.delete(first);
       switch (outcome.outcome) {
@@ -307,6 +312,11 @@ export class Line {
   #lookBy(atMs: number): void {
     this.#nextLookAtMs = Math.min(this.#nextLookAtMs, atMs);
   }
+}
+
+/** Whether its caller can be granted anything. */
+function isHere({ life }: Waiter): boolean {
+  return life.isAlive() && !life.signal.aborted;
 }
 
 /** When a call is answered at the latest, except for a last look. */
