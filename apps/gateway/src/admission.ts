@@ -1,7 +1,7 @@
 /** Who is let in: finds the token of a request, and whether it is for the key that the request is for. */
 import type { IncomingMessage } from 'node:http';
 import { isGatewayTokenFor } from '@leasehold/keys-core/gateway-tokens';
-import { COOKIE, cookieValues } from './headers.ts';
+import { cookieFor, cookieValues } from './headers.ts';
 import { Refusal } from './refusal.ts';
 import type { Target } from './target.ts';
 import type { Tokens, VerifiedToken } from './tokens.ts';
@@ -31,11 +31,11 @@ export interface AdmissionDeps {
 export function admit(
   deps: AdmissionDeps,
   target: KeyTarget,
-  request: IncomingMessage,
+  { request, isSecure }: { readonly request: IncomingMessage; readonly isSecure: boolean },
 ): Admitted | Promise<Admitted> {
   const { authorization } = request.headers;
   const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1];
-  if (target.form !== 'token') return admitByHeader(deps, { target, request, bearer });
+  if (target.form !== 'token') return admitByHeader(deps, { target, request, isSecure, bearer });
   const { keyId } = target;
   const admitted = (token: VerifiedToken): Admitted => {
     if (keyId !== undefined) assertHost(keyId, token);
@@ -52,14 +52,17 @@ async function admitByHeader(
   {
     target,
     request,
+    isSecure,
     bearer,
   }: {
     readonly target: Exclude<KeyTarget, { form: 'token' }>;
     readonly request: IncomingMessage;
+    readonly isSecure: boolean;
     readonly bearer: string | undefined;
   },
 ): Promise<Admitted> {
-  const cookies = cookieValues(request.headers.cookie, COOKIE).slice(0, COOKIES_MAX);
+  const name = cookieFor({ isOwnHost: target.form === 'host', isSecure });
+  const cookies = cookieValues(request.headers.cookie, name).slice(0, COOKIES_MAX);
   let problem: Refusal | undefined;
   for (const text of [...(bearer === undefined ? [] : [bearer]), ...cookies]) {
     try {

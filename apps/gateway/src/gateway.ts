@@ -327,7 +327,8 @@ class GatewayService implements Gateway {
       }
       throw new Refusal('gateway.not_found');
     }
-    const found = admit(this.#admission, target, request);
+    const isSecure = arrived.from.protocol === 'https';
+    const found = admit(this.#admission, target, { request, isSecure });
     const admitted = found instanceof Promise ? await found : found;
     // Before it counts as known: a connection beyond the share stays a stranger's.
     this.#shares.take(arrived.from.isProxied ? to : request.socket, admitted.token.user);

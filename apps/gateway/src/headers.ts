@@ -7,8 +7,21 @@ import { type Sources, withoutMapping } from '@leasehold/service-kit/source-addr
 import type { TraceCarrier } from '@leasehold/service-kit/tracing';
 import { hasBody } from './target.ts';
 
+const COOKIE = 'leasehold-gateway';
+/**
+ * On a key's own host, over TLS: a browser takes it from this very host alone. Any other, a program of another key could
+ * set for all hosts of the domain.
+ */
+const HOST_COOKIE = `__Host-${COOKIE}`;
+const COOKIES = [COOKIE, HOST_COOKIE.toLowerCase()];
+
 /** The cookie that carries a token. */
-export const COOKIE = 'leasehold-gateway';
+export function cookieFor(place: {
+  readonly isOwnHost: boolean;
+  readonly isSecure: boolean;
+}): string {
+  return place.isOwnHost && place.isSecure ? HOST_COOKIE : COOKIE;
+}
 
 /** Of one connection, not of the request. */
 const HOP_BY_HOP = new Set([
@@ -207,12 +220,20 @@ export function cookieValues(header: string | undefined, name: string): string[]
 }
 
 function withoutCookie(header: string): string | undefined {
-  const kept = header.split(';').filter((part) => !isNamed(part, COOKIE));
+  const kept = header.split(';').filter((part) => !isOurs(part));
   return kept.length === 0 ? undefined : kept.join(';').trim();
 }
 
+function isOurs(cookie: string): boolean {
+  return COOKIES.includes(nameOf(cookie));
+}
+
 function isNamed(cookie: string, name: string): boolean {
-  return cookie.split('=', 1)[0]?.trim().toLowerCase() === name;
+  return nameOf(cookie) === name;
+}
+
+function nameOf(cookie: string): string {
+  return cookie.split('=', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
 /** Any text as a header: what is not printable ASCII, and `%`, is percent-encoded as UTF-8. */
@@ -261,7 +282,7 @@ export function headersForClient(
     headers[name] = given[name];
   }
   const cookies = given['set-cookie']
-    ?.filter((cookie) => !isNamed(cookie, COOKIE))
+    ?.filter((cookie) => !isOurs(cookie))
     .map((cookie) => boundCookie(cookie, place.prefix));
   if (cookies !== undefined && cookies.length > 0) headers['set-cookie'] = cookies;
   if (headers.location !== undefined) headers.location = boundLocation(headers.location, place);

@@ -364,6 +364,40 @@ describe('tokens', () => {
     expect((await stage.ask('/k/_/room/', { method: 'POST', headers: own })).status).toBe(200);
   });
 
+  test('on a key’s own host over TLS, a cookie that another host of the domain has planted is not looked at', async () => {
+    const { stage, backend, token } = await openHostile({
+      LEASEHOLD_GATEWAY_HOSTS: '*.rooms.example.com',
+      LEASEHOLD_TRUSTED_PROXIES: '127.0.0.1',
+    });
+    const host = `${keyHostLabel({ namespace: '', name: 'room' })}.rooms.example.com`;
+    const overTls = { host, 'x-forwarded-proto': 'https' };
+    const page = { ...overTls, accept: 'text/html' };
+    const reply = await stage.ask(`/t/${token}/a`, { headers: page });
+    const [cookie = ''] = reply.headers['set-cookie'] ?? [];
+    expect(cookie).toMatch(
+      /^__Host-leasehold-gateway=\S+; Path=\/; Max-Age=35\d\d; HttpOnly; SameSite=Lax; Secure$/u,
+    );
+    backend.handler = (request, response) => {
+      response.setHeader('set-cookie', [
+        '__host-leasehold-gateway=stolen; Path=/; Secure',
+        'own=1',
+      ]);
+      response.end(JSON.stringify(request.headers));
+    };
+
+    const planted = Array.from({ length: 4 }, () => `leasehold-gateway=${token}`).join('; ');
+    const kept = cookie.split(';')[0] ?? '';
+    const refused = await stage.ask('/a', { headers: { ...overTls, cookie: planted } });
+    const passed = await stage.ask('/a', {
+      headers: { ...overTls, cookie: `${planted}; ${kept}` },
+    });
+
+    expect(refused.json.error.code).toBe('gateway.token_required');
+    expect(passed.status).toBe(200);
+    expect(passed.body).not.toContain(token);
+    expect(passed.headers['set-cookie']).toEqual(['own=1; Path=/']);
+  });
+
   test('a credential of the program arrives beside the cookie', async () => {
     const { stage, token } = await openHostile();
     const headers = {

@@ -1,7 +1,7 @@
 /** Where the gateway sends clients on to, before anything is passed. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KeyTarget } from './admission.ts';
-import { COOKIE } from './headers.ts';
+import { cookieFor } from './headers.ts';
 import type { VerifiedToken } from './tokens.ts';
 
 /** A longer cookie is not kept by browsers. */
@@ -70,7 +70,7 @@ export function redirectFor(
   if (target.form !== 'token' || isLong || !isNavigation(request)) return undefined;
   const prefix = target.keyId === undefined ? keyPrefix : '';
   const cookie = [
-    `${COOKIE}=${text}`,
+    `${cookieFor({ isOwnHost: target.keyId !== undefined, isSecure })}=${text}`,
     `Path=${prefix}/`,
     `Max-Age=${String(secondsLeft)}`,
     'HttpOnly',
