@@ -62,7 +62,7 @@ export interface PgPoolLike {
 export function pgDatabase(pool: PgPoolLike): ServiceDatabase<PgTransaction> {
   return {
     transaction: (work) =>
-      inTransaction(pool, (client) => {
+      inTransaction({ connect: () => connectInTime(pool) }, (client) => {
         const send = async (text: string, values: readonly unknown[] = []) =>
           client().query(text, [...values]);
         const tx: PgTransaction = {
@@ -72,6 +72,29 @@ export function pgDatabase(pool: PgPoolLike): ServiceDatabase<PgTransaction> {
         return work({ tx, query: async (text, values) => (await send(text, values)).rows });
       }),
   };
+}
+
+/** A pool makes its callers wait without end, unless its owner has set a bound: leases would be lost meanwhile. */
+function connectInTime(pool: PgPoolLike): Promise<PgClientLike> {
+  return new Promise((resolve, reject) => {
+    let isLate = false;
+    const timer = setTimeout(() => {
+      isLate = true;
+      // As a pool of node-postgres says it.
+      reject(new Error('timeout exceeded when trying to connect'));
+    }, CONNECTION_WAIT_MS);
+    pool.connect().then(
+      (client) => {
+        clearTimeout(timer);
+        if (isLate) client.release();
+        else resolve(client);
+      },
+      (error: unknown) => {
+        clearTimeout(timer);
+        reject(error as Error);
+      },
+    );
+  });
 }
 
 /**

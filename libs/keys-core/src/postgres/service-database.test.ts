@@ -1,0 +1,24 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { databaseFailureOf } from './database-errors.ts';
+import { type PgClientLike, pgDatabase } from './service-database.ts';
+
+beforeEach(() => vi.useFakeTimers());
+afterEach(() => vi.useRealTimers());
+
+test('a pool whose connections are all in use is not waited for without end, and gets a late one back', async () => {
+  const released = vi.fn();
+  const client = { release: released } as unknown as PgClientLike;
+  let grant = (_client: PgClientLike): void => undefined;
+  const pool = {
+    connect: () => new Promise<PgClientLike>((resolve) => (grant = resolve)),
+  };
+  const outcome = pgDatabase(pool)
+    .transaction(() => Promise.resolve('done'))
+    .catch(databaseFailureOf);
+
+  await vi.advanceTimersByTimeAsync(5_000);
+  grant(client);
+
+  expect(await outcome).toBe('unavailable');
+  expect(released).toHaveBeenCalledExactlyOnceWith();
+});
