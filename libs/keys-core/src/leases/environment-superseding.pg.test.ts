@@ -6,6 +6,7 @@ import { takeTurnsInLine } from '../grants/sql/environment-line.ts';
 import { removeOldLeaseRows } from '../grants/sql/retention.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
+import type { Sql } from '../postgres/sql.ts';
 import { aGate } from '../testing/coordinator-fixture.ts';
 import { eventsOf, MACHINE_CLOCK } from '../testing/kernel-fixture.ts';
 import {
@@ -240,31 +241,49 @@ test('what has superseded others is known for longer than anybody waits, and rem
   expect([await known(7.1), await known(8.1)]).toEqual([1, 0]);
 });
 
-test('a grant that is being committed when a newer request supersedes what runs is revoked', async () => {
-  const at = await openLeases({}, 'environment');
-  await released(at, await acquired(at, DEPLOY));
-  const leaseId = randomUUID();
-  const [written, end] = [aGate(), aGate()];
-  // As a first try writes it, which waits in no line.
-  const granting = at.store.general.$transaction(async (tx) => {
-    await tx.$executeRaw`
+test.each([
+  [
+    'the first grant of all',
+    (tx: Sql<'general'>, leaseId: string) => tx.$executeRaw`
+      insert into lease (
+        face, namespace, name, lease_id, fencing_token, holder, principal, tag,
+        ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
+      )
+      select 'environment', ${DEPLOY.namespace}, ${DEPLOY.name}, ${leaseId}::uuid, 1, 'old', 'token-s', ${DEPLOY.action},
+        60000, 20000, 50000, 55000, clock_timestamp(), clock_timestamp(), clock_timestamp() + interval '1 minute'`,
+  ],
+  [
+    'a grant',
+    (tx: Sql<'general'>, leaseId: string) => tx.$executeRaw`
       update lease set lease_id = ${leaseId}::uuid, fencing_token = fencing_token + 1, holder = 'old',
         released_at = null, end_reason = null, expires_at = clock_timestamp() + interval '1 minute'
-      where face = 'environment' and name = ${DEPLOY.name}`;
-    written.open();
-    await end.opened;
-  });
-  await written.opened;
+      where face = 'environment' and name = ${DEPLOY.name}`,
+  ],
+])(
+  '%s that is being committed when a newer request supersedes what runs is revoked',
+  async (what, write) => {
+    const at = await openLeases({}, 'environment');
+    if (what === 'a grant') await released(at, await acquired(at, DEPLOY));
+    const leaseId = randomUUID();
+    const [written, end] = [aGate(), aGate()];
+    // As a first try writes it, which waits in no line.
+    const granting = at.store.general.$transaction(async (tx) => {
+      await write(tx, leaseId);
+      written.open();
+      await end.opened;
+    });
+    await written.opened;
 
-  const next = acquire(at, { ...DEPLOY, holder: 'new', supersede: 'running' });
-  next.catch(() => undefined);
-  await waitUntil(() => isSomeoneWaiting(at));
-  end.open();
-  await granting;
-  await inLine(at, 'later', DEPLOY);
+    const next = acquire(at, { ...DEPLOY, holder: 'new', supersede: 'running' });
+    next.catch(() => undefined);
+    await waitUntil(() => isSomeoneWaiting(at));
+    end.open();
+    await granting;
+    await inLine(at, 'later', DEPLOY);
 
-  expect((await eventsOf(at, DEPLOY.name)).at(-1)).toMatch(/^revoked /u);
-});
+    expect((await eventsOf(at, DEPLOY.name)).at(-1)).toMatch(/^revoked /u);
+  },
+);
 
 async function locksAwaited({ store }: Leases): Promise<number> {
   const rows = await store.general.$queryRaw<unknown[]>`

@@ -5,6 +5,7 @@
 import { FairQueue } from '@leasehold/service-kit/fair-queue';
 import {
   countPlaces,
+  ensureLeaseRow,
   joinEnvironmentLine,
   type EnvironmentTicketRequest,
   readRunning,
@@ -203,7 +204,11 @@ async function supersedeOthers(
     isMore = found.isMore;
   }
   // After that, so that it finds what was granted to one of them meanwhile, or to one that never waited.
-  if (supersede === 'running') await waitForGrant(tx, request);
+  if (supersede === 'running') {
+    // Waits for the very first grant of the environment, too.
+    await ensureLeaseRow(tx, request);
+    await waitForGrant(tx, request);
+  }
   const leaseId = supersede === 'running' ? await readRunning(tx, request) : undefined;
   await recordSuperseding(tx, request, refusal);
   if (leaseId === undefined) return { waiting, leaseId: null };

@@ -298,8 +298,8 @@ export async function supersedeWaiting(
 
 /**
  * Waits until a grant of the environment that is being made is committed, and keeps others from being made: then
- * {@link readRunning}, a statement of its own, finds it. Renewals and releases go on. An environment that was never granted
- * has no row: its first grant of all is not waited for. Index: `lease_pkey`.
+ * {@link readRunning}, a statement of its own, finds it. Renewals and releases go on. The environment must have a row, see
+ * {@link ensureLeaseRow}. Index: `lease_pkey`.
  */
 export async function waitForGrant(tx: Sql<'general'>, { namespace, name }: Named): Promise<void> {
   await tx.$queryRaw`
