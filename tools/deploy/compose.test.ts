@@ -74,8 +74,15 @@ test.each(OURS)('the service %s sets only variables that its configuration reads
   expect(dropped).toEqual(['ALL']);
 });
 
-test('every service of every compose file has mem_limit and pids_limit', () => {
-  const limited = z.object({ mem_limit: z.string(), pids_limit: z.number().positive() });
+test('every service of every compose file has limits of memory, processes and what is kept of its log', () => {
+  const logging = z.object({
+    options: z.object({ 'max-size': z.string(), 'max-file': z.string() }),
+  });
+  const limited = z.object({
+    mem_limit: z.string(),
+    pids_limit: z.number().positive(),
+    logging,
+  });
   const schema = z.object({ services: z.record(z.string(), limited) });
   const files = readdirSync(DEPLOY, { recursive: true, encoding: 'utf8' }).filter((name) =>
     /compose[^/]*\.ya?ml$/u.test(name),
