@@ -370,7 +370,7 @@ const QUEUE = [
   {
     name: 'wait-of-the-refused-is-lost',
     breaks: 'a wait that ended without a grant is counted',
-    file: 'prisma/migrations/20261129100000_waits/migration.sql',
+    file: 'prisma/migrations/20261128000000_baseline/migration.sql',
     find: "for each row when (old.face <> 'key')",
     replace: "for each row when (old.face <> 'key' and old.valid_until > clock_timestamp())",
   },

@@ -36,10 +36,14 @@ return limits is null or exists (
 );
 
 -- The next fencing token after `previous`: greater by construction, and not behind the clock, so
--- that neither a step of the clock nor a lost row can give one token twice.
+-- that neither a step of the clock nor a lost row can give one token twice. With integers, at a tenth of the cost of
+-- numeric: epoch seconds as float8 are off by less than a quarter of a microsecond, so the rounded microseconds are exact.
 create function lease_next_token(previous bigint)
 returns bigint language sql volatile parallel safe
-return greatest(coalesce(previous, 0) + 1, floor(extract(epoch from clock_timestamp()) * 1000)::bigint);
+return greatest(
+  coalesce(previous, 0) + 1,
+  (date_part('epoch', clock_timestamp()) * 1000000)::bigint / 1000
+);
 
 -- Renewals change no indexed column and leave room in their page, so that they stay HOT. What the next grant
 -- of a resource mostly repeats comes first, and what it changes after it: of an update, PostgreSQL logs what is
@@ -70,12 +74,17 @@ create table lease (
   released_at timestamptz(3),
   end_reason text,
   stops_by timestamptz(3),
+  pool text collate "C",
+  mode text,
 
   constraint lease_pkey primary key (face, namespace, name),
   constraint lease_face_check check (face in ('key', 'lease', 'environment')),
   constraint lease_ladder_check check (
     0 < renew_after_ms and renew_after_ms < soft_after_ms
     and soft_after_ms <= hard_after_ms and hard_after_ms < ttl_ms
+  ),
+  constraint lease_pool_check check (
+    num_nulls(pool, mode) in (0, 2) and (mode is null or mode in ('permit', 'shared', 'exclusive'))
   )
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 create unique index lease_lease_id_key on lease (lease_id);
@@ -90,6 +99,8 @@ comment on column lease.renewable is 'Plane''s allow_renew: false blocks renewal
 comment on column lease.end_reason is 'released, expired, revoked or removed; null while the grant has not been ended.';
 comment on column lease.stops_by is 'A key ended by force is not granted before this moment, unless its backend was reported gone.';
 comment on column lease.home_reservation is 'The reservation under which a key is granted. When it names one of another datacenter, the key has moved there and the row is sealed: nothing is granted on it. Null on other faces.';
+comment on column lease.pool is 'The scope that this row is a part of, when several may hold it at once. The scope''s own row has its own name here, and is never granted: stops_by holds it back without end, and its fencing token is the largest of the pool. Each other row, a slot, is what one of them holds. Null for a lease that one holds at a time.';
+comment on column lease.mode is 'Of a slot, how it is held: permit, shared or exclusive. Of the scope''s own row, what kind of pool it is: permit or shared.';
 
 -- What has a fixed length comes first: between texts it would be padded.
 create table lease_event (
@@ -173,6 +184,7 @@ create table lease_request (
   face text collate "C",
   fingerprint text collate "C",
   answer jsonb,
+  lease_count smallint,
 
   constraint lease_request_pkey primary key (id)
 );
@@ -183,6 +195,7 @@ comment on column lease_request.answer is 'The refusal, or what a connect was an
 comment on column lease_request.face is 'Null when the request was given up before it came.';
 comment on column lease_request.fingerprint is 'Of everything that was asked for, and of nothing that a retry may change; null when the request was given up before it came.';
 comment on column lease_request.grant_repeated_at is 'When a repeated request was first answered with the grant. Its controller no longer gives such a grant back.';
+comment on column lease_request.lease_count is 'How many leases it asks for together, whose ids follow lease_id; null for one.';
 
 create table lease_waiter (
   id bigserial not null,
@@ -194,18 +207,101 @@ create table lease_waiter (
   principal text collate "C" not null,
   created_at timestamptz(3) not null default clock_timestamp(),
   valid_until timestamptz(3) not null,
+  mode text,
+  action text,
+  comment text,
+  priority smallint not null default 0,
+  is_newest_first boolean not null default false,
+  override jsonb,
+  request_id uuid,
 
   constraint lease_waiter_pkey primary key (id)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 create unique index lease_waiter_ticket_id_key on lease_waiter (ticket_id);
 create index lease_waiter_resource_idx on lease_waiter (face, namespace, name, id);
-comment on table lease_waiter is 'Tickets of callers that wait, in order of id; one that is not prolonged lapses.';
+comment on table lease_waiter is 'Tickets of callers that wait, in the order of lease_waiter_place; one that is not prolonged lapses.';
 comment on column lease_waiter.ticket_id is 'Also the lease id of the grant that the ticket will become.';
+comment on column lease_waiter.mode is 'How it is to be held: permit or shared; null for a lease that one holds at a time.';
+comment on column lease_waiter.action is 'What an environment is waited for; null on other faces.';
+comment on column lease_waiter.comment is 'What the caller says for those who find it in line; of an environment.';
+comment on column lease_waiter.priority is 'Those with a greater one come before all others.';
+comment on column lease_waiter.is_newest_first is 'Whether it stands before those that came earlier, instead of after them.';
+comment on column lease_waiter.override is 'The role, the name and the reason of a caller that may pass freezes; null for none.';
+comment on column lease_waiter.request_id is 'Of its record in lease_request; null on tickets of other faces than environments.';
+
+-- A request for several leases takes one number, and the 63 after it: its tickets lie next to each other, and nobody's
+-- between them. So two such requests are in the same order in every line that both are in.
+alter sequence lease_waiter_id_seq increment by 64;
+
+-- One number, so that a place is compared, sorted and sent as one. Exact for ids below 2^50.
+create function lease_waiter_place(w lease_waiter)
+returns bigint language sql immutable parallel safe
+return case when w.is_newest_first then - w.id else w.id end - w.priority * 1125899906842624::bigint;
+comment on function lease_waiter_place(lease_waiter) is 'The place of a ticket in its line, the smallest first: a greater priority, then those that asked to be the newest first, the newest of them first, then the others, the oldest first.';
 
 -- A crowd in one line makes PostgreSQL expect a crowd in every line, and read the whole table for each. By
 -- this setting it expects one ticket for each name. It takes effect when statistics are gathered.
 alter table lease_waiter alter column name set (n_distinct = -1);
 analyze lease_waiter;
+
+-- What became of those who waited in line. A wait ended with a grant if its ticket became one, although another may have
+-- the lease by now: its event tells, not the row of the lease.
+create table lease_wait (
+  face text collate "C" not null,
+  namespace text collate "C" not null,
+  name text collate "C" not null,
+  ended_at timestamptz(3) not null,
+  ticket_id uuid not null,
+  began_at timestamptz(3) not null,
+  waiter text not null,
+  outcome text not null,
+
+  constraint lease_wait_pkey primary key (face, namespace, name, ended_at, ticket_id)
+);
+create index lease_wait_ended_at_idx on lease_wait (ended_at);
+comment on table lease_wait is 'Waits in line for leases and environments that are over, kept for a day.';
+comment on column lease_wait.ticket_id is 'Of its ticket, and of the grant that it became, if it was granted.';
+comment on column lease_wait.outcome is 'granted; gave_up: its time was over, or its caller cancelled it; superseded; lapsed: its caller was gone.';
+comment on index lease_wait_ended_at_idx is 'Finds what was waited for lately, and what is to be removed.';
+
+-- By a trigger, because many statements take tickets away; a grant that nobody waited for takes none, and pays nothing.
+-- By its owner's rights: who may take leases need not be able to read what others waited for. Nothing may fail for it.
+-- Each look is limited to a row, so that it is one probe of an index whenever it was planned.
+create function lease_waiter_note_wait()
+returns trigger language plpgsql security definer set search_path from current as $$
+begin
+  insert into lease_wait (face, namespace, name, ended_at, ticket_id, began_at, waiter, outcome)
+  values (
+    old.face, old.namespace, old.name, least(clock_timestamp(), old.valid_until), old.ticket_id,
+    old.created_at, old.waiter,
+    case
+      when (
+        select true from lease_event e
+        where e.lease_id = old.ticket_id and e.kind in ('granted', 'taken_over')
+        limit 1
+      ) then 'granted'
+      when (
+        select true from lease_event e
+        where e.lease_id = old.ticket_id and e.kind = 'superseded'
+        limit 1
+      ) then 'superseded'
+      when old.valid_until <= clock_timestamp() then 'lapsed'
+      else 'gave_up'
+    end
+  )
+  on conflict do nothing;
+  return null;
+end
+$$;
+revoke execute on function lease_waiter_note_wait() from public;
+comment on function lease_waiter_note_wait() is 'Records the wait of a ticket that is taken away.';
+
+-- Tickets for keys hold no place in line.
+create trigger lease_waiter_gone
+after delete on lease_waiter
+for each row when (old.face <> 'key')
+execute function lease_waiter_note_wait();
+comment on trigger lease_waiter_gone on lease_waiter is 'Waits are recorded when they are over.';
 
 create table lease_token_floor (
   only_row boolean not null default true,
@@ -353,10 +449,23 @@ create table lease_declaration (
   declared_by text not null,
   principal text collate "C" not null,
   declared_at timestamptz(3) not null default clock_timestamp(),
+  permits_per_key integer,
+  permits_total integer,
+  permits_by text,
+  permits_principal text collate "C",
 
-  constraint lease_declaration_pkey primary key (namespace)
+  constraint lease_declaration_pkey primary key (namespace),
+  constraint lease_declaration_permits_check check (
+    permits_per_key > 0 and permits_total > 0
+    and (permits_per_key is null) = (permits_by is null)
+    and (permits_per_key is not null or num_nonnulls(permits_total, permits_principal) = 0)
+  )
 );
 comment on table lease_declaration is 'Leases that services declare, for people to see what there is.';
+comment on column lease_declaration.permits_per_key is 'How many may hold one key at once; null for one.';
+comment on column lease_declaration.permits_total is 'How many may hold keys of the namespace at once, together; null for no limit.';
+comment on column lease_declaration.permits_by is 'The service that has declared the numbers, or the operator who has set them.';
+comment on column lease_declaration.permits_principal is 'Whose declarations change the numbers; null once an operator has set them.';
 
 create table lease_reap (
   lease_id uuid not null,
@@ -376,6 +485,100 @@ create index lease_reap_expired_at_idx on lease_reap (expired_at);
 create index lease_reap_failing_idx on lease_reap (expired_at, lease_id) where attempts > 0;
 comment on table lease_reap is 'One row per lease-face grant that expired and whose use case has not been called.';
 comment on column lease_reap.attempts is 'How often the callback of its use case has failed.';
+
+-- Environments: freezes, and requests that supersede others.
+
+create table environment_freeze (
+  freeze_id uuid not null,
+  namespace text collate "C" not null,
+  name text collate "C",
+  action text,
+  reason text not null,
+  schedule text,
+  duration_ms bigint,
+  zone text,
+  window_from timestamptz(3) not null,
+  window_until timestamptz(3) not null,
+  ends_at timestamptz(3) not null,
+  pass_roles text[],
+  pass_people text[],
+  created_by text not null,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  removed_by text,
+  removed_at timestamptz(3),
+  removed_reason text,
+
+  constraint environment_freeze_pkey primary key (freeze_id),
+  constraint environment_freeze_pass_check check (num_nulls(pass_roles, pass_people) = 0),
+  constraint environment_freeze_window_check check (window_from < window_until),
+  constraint environment_freeze_schedule_check check (num_nulls(schedule, duration_ms, zone) in (0, 3))
+);
+create index environment_freeze_place_idx on environment_freeze (namespace, ends_at) where removed_at is null;
+create index environment_freeze_created_at_idx on environment_freeze (created_at, freeze_id);
+comment on table environment_freeze is 'Times in which nobody may acquire an environment. Rows are changed under the lock of the table that environment_freezes_on takes.';
+comment on column environment_freeze.namespace is 'Of the environment; without a name, of all environments in it and below it.';
+comment on column environment_freeze.name is 'The environment; null: all of the namespace, children included.';
+comment on column environment_freeze.action is 'The only action that is frozen; null for all.';
+comment on column environment_freeze.reason is 'What refused callers are told.';
+comment on column environment_freeze.schedule is 'When each window begins, as five fields of cron by the clock of the zone; null for a freeze with one window.';
+comment on column environment_freeze.duration_ms is 'How long a recurring window lasts, by the clock of the zone.';
+comment on column environment_freeze.zone is 'The IANA time zone of a recurring freeze.';
+comment on column environment_freeze.window_from is 'When the window begins: the only one; of a recurring freeze, the newest one that was computed.';
+comment on column environment_freeze.window_until is 'When it ends. A recurring freeze whose window is over stops everybody until its next one is computed.';
+comment on column environment_freeze.ends_at is 'When the freeze itself is over: with its only window; infinity while it recurs.';
+comment on column environment_freeze.pass_roles is 'The roles that may override it.';
+comment on column environment_freeze.pass_people is 'Who else may override it: names of tokens, and addresses of people.';
+comment on column environment_freeze.removed_at is 'When somebody ended it; null until then. The row is kept for the history.';
+
+-- Volatile, so that it sees what was committed before it is called, and not only before its statement began.
+create function environment_freezes_on(of_namespace text, of_name text, for_action text)
+returns setof environment_freeze language plpgsql volatile as $$
+begin
+  -- Until the end of the transaction. Who adds a freeze takes the table in EXCLUSIVE mode: it waits for all
+  -- grants that have looked without seeing it, and all others see it.
+  lock table environment_freeze in row share mode;
+  return query
+    select f.*
+    from environment_freeze f
+    where f.removed_at is null and f.ends_at > clock_timestamp()
+      and f.namespace = any(array(
+        -- The namespace, and all those above it up to the root.
+        select array_to_string((string_to_array(of_namespace, '.'))[1:n], '.')
+        from generate_series(0, cardinality(string_to_array(of_namespace, '.'))) n
+      ))
+      and (f.name is null or (f.namespace = of_namespace and f.name = of_name))
+      and (f.action is null or f.action = for_action)
+      -- Within its window. One that is over and was not followed by the next yet stops everybody too.
+      and f.window_from <= clock_timestamp();
+end
+$$ set search_path from current;
+comment on function environment_freezes_on(text, text, text) is 'The freezes that stop an acquire of the environment for the action now; and recurring ones whose window is over, of which it is not known whether they do. Keeps new freezes out until the transaction ends.';
+
+create function environment_freeze_passes(pass_roles text[], pass_people text[], override jsonb)
+returns boolean language sql immutable parallel safe
+return coalesce(
+  override ->> 'role' = any(pass_roles) or override ->> 'actor' = any(pass_people), false);
+comment on function environment_freeze_passes(text[], text[], jsonb) is 'Whether who asks, with a role and a name, may override a freeze. Null asks for no override.';
+
+create table environment_superseding (
+  namespace text collate "C" not null,
+  name text collate "C" not null,
+  action text collate "C" not null,
+  priority smallint not null,
+  at timestamptz(3) not null,
+  after_event_id bigint not null,
+  request_id uuid not null,
+  refusal jsonb not null,
+
+  constraint environment_superseding_pkey primary key (namespace, name, action, priority)
+);
+create index environment_superseding_at_idx on environment_superseding (at);
+comment on table environment_superseding is 'The newest request of each priority that has superseded others, for each environment and action; kept for longer than anybody waits.';
+comment on column environment_superseding.at is 'When it has, by the clock of the database.';
+comment on column environment_superseding.after_event_id is 'The newest id in lease_event then: a grant with this id or a smaller one was made before.';
+comment on column environment_superseding.request_id is 'Of its record in lease_request: it does not supersede itself.';
+comment on column environment_superseding.refusal is 'What those are answered that it has superseded.';
+comment on index environment_superseding_at_idx is 'Finds what is to be removed.';
 
 -- The database: which life of it this is, and whether it has gone back or its clock has jumped.
 
@@ -459,6 +662,7 @@ create table drone (
   stopped_at timestamptz(3),
   usage jsonb,
   usage_at timestamptz(3),
+  refused_at timestamptz(3),
 
   constraint drone_pkey primary key (id)
 ) with (fillfactor = 50);
@@ -471,6 +675,7 @@ comment on column drone.stopped_session is 'The session in which it said that it
 comment on column drone.stopped_at is 'When it said that it stops.';
 comment on column drone.usage is 'By the id of each backend: bytes of memory, and processors in use or null.';
 comment on column drone.usage_at is 'When it was reported.';
+comment on column drone.refused_at is 'When it last refused to start a backend; null for never.';
 
 create table drone_question (
   id uuid not null,
@@ -487,6 +692,7 @@ comment on table drone_question is 'Questions to drones about the output of back
 comment on column drone_question.request is 'Which part of which output is wanted: LogRequest.';
 comment on column drone_question.answer is 'What the drone has answered: LogPage.';
 
+-- A use updates the row without moving it to another page.
 create table backend (
   id text collate "C" not null,
   drone_id text collate "C" not null,
@@ -510,9 +716,12 @@ create table backend (
   status_at timestamptz(3) not null default clock_timestamp(),
   image text,
   output text,
+  idle_stop_seconds integer,
+  last_used_at timestamptz(3),
+  stop_asked_at timestamptz(3),
 
   constraint backend_pkey primary key (id)
-);
+) with (fillfactor = 85);
 create unique index backend_lease_id_key on backend (lease_id);
 create index backend_drone_id_status_rank_idx on backend (drone_id, status_rank);
 create index backend_key_idx on backend (namespace, name, created_at);
@@ -521,6 +730,21 @@ comment on table backend is 'One run of a program, under one grant of a key.';
 comment on column backend.clock_id is 'Which life of the drone''s warden it belongs to: when the warden is gone, so is the backend.';
 comment on column backend.image is 'The image that a container is made of, as its drone reported it; null for a command of the machine.';
 comment on column backend.output is 'The last lines that it wrote, if it ended without being asked to; control characters are escapes.';
+comment on column backend.idle_stop_seconds is 'After how long without a use it is stopped, counted from when it is ready; null for never.';
+comment on column backend.last_used_at is 'The last use that is known; null without idle stop.';
+comment on column backend.stop_asked_at is 'When it was found idle and asked to stop. From then on nobody is sent to it.';
+
+-- Apart from the backends, so that a use changes no indexed column, and so that no index of a large table is built.
+create table idle_check (
+  backend_id text collate "C" not null,
+  due_at timestamptz(3) not null,
+
+  constraint idle_check_pkey primary key (backend_id)
+) with (fillfactor = 50);
+create index idle_check_due_at_idx on idle_check (due_at);
+comment on table idle_check is 'When each backend with an idle stop is looked at next: never later than it can be idle.';
+comment on column idle_check.due_at is 'Uses do not move it: who looks finds them, and sets the next time.';
+comment on index idle_check_due_at_idx is 'What is due, read twice a second by each controller.';
 
 create table backend_state (
   id bigserial not null,
@@ -843,6 +1067,101 @@ create table reservation_given_up (
   constraint reservation_given_up_pkey primary key (datacenter)
 );
 comment on table reservation_given_up is 'Datacenters whose keys may be given other homes, as the reservation store has them.';
+
+-- Gateways, which have no database: the keys that tokens of people are signed with, what such a token may start, which
+-- tokens are refused, and who uses what.
+
+create table gateway_key (
+  kid text collate "C" not null,
+  public_x text not null,
+  private_d text not null,
+  created_at timestamptz(3) not null default clock_timestamp(),
+  retired_at timestamptz(3),
+  until timestamptz(3),
+
+  constraint gateway_key_pkey primary key (kid),
+  constraint gateway_key_until_check check ((retired_at is null) = (until is null))
+);
+-- Of two controllers that make the first key at once, one does.
+create unique index gateway_key_current_key on gateway_key ((true)) where retired_at is null;
+comment on table gateway_key is 'Ed25519 keys that gateway tokens are signed with. The one that is not retired signs; the others only verify.';
+comment on column gateway_key.public_x is 'base64url, as the member x of a JSON Web Key.';
+comment on column gateway_key.private_d is 'base64url, as the member d of a JSON Web Key. It leaves the controllers never.';
+comment on column gateway_key.until is 'When the last token that it may have signed is over; null while it signs.';
+comment on index gateway_key_current_key is 'At most one key signs.';
+
+create table gateway_start (
+  id text collate "C" not null,
+  spec jsonb not null,
+  until timestamptz(3) not null,
+
+  constraint gateway_start_pkey primary key (id)
+);
+create index gateway_start_until_idx on gateway_start (until);
+comment on table gateway_start is 'What tokens may start: they have only its id, because everybody can read a token.';
+comment on column gateway_start.id is 'A hash of the spec: equal ones are one row.';
+comment on column gateway_start.until is 'When the last token that names it is over, or later.';
+
+create table gateway_revocation (
+  id uuid not null,
+  place bigserial not null,
+  namespace text collate "C" not null,
+  name text collate "C",
+  user_name text collate "C",
+  lease_id uuid,
+  at timestamptz(3) not null,
+  until timestamptz(3) not null,
+  revoked_by text not null,
+  reason text not null,
+
+  constraint gateway_revocation_pkey primary key (id),
+  constraint gateway_revocation_some_check check (num_nonnulls(name, user_name, lease_id) > 0)
+);
+create unique index gateway_revocation_place_key on gateway_revocation (place);
+create unique index gateway_revocation_what_key on gateway_revocation (
+  namespace, coalesce(name, ''), coalesce(user_name, ''), coalesce(lease_id::text, '')
+);
+create index gateway_revocation_until_idx on gateway_revocation (until);
+comment on table gateway_revocation is 'Each refuses the tokens that were issued up to a moment and have all that is given.';
+comment on column gateway_revocation.place is 'In the order in which they were committed: whoever adds one locks the table.';
+comment on column gateway_revocation.namespace is 'Children included; the root for all.';
+comment on column gateway_revocation.name is 'Of the key; null for any.';
+comment on column gateway_revocation.user_name is 'The user that a token names; null for any.';
+comment on column gateway_revocation.lease_id is 'The only grant that a token is for; null for any.';
+comment on column gateway_revocation.until is 'When every token that it may refuse is over.';
+comment on index gateway_revocation_what_key is 'The same again only moves its moment.';
+
+create table gateway (
+  id text collate "C" not null,
+  version text not null,
+  connections bigint not null,
+  requests bigint not null,
+  started_at timestamptz(3) not null default clock_timestamp(),
+  seen_at timestamptz(3) not null,
+  routes bigint not null default 0,
+
+  constraint gateway_pkey primary key (id)
+) with (fillfactor = 50);
+comment on table gateway is 'Gateways that report, each since its first report.';
+comment on column gateway.connections is 'Requests in progress and open WebSockets.';
+comment on column gateway.requests is 'All that it has reported.';
+comment on column gateway.routes is 'The keys that it leads to, when it was last seen.';
+
+create table gateway_use (
+  lease_id uuid not null,
+  gateway_id text collate "C" not null,
+  connections bigint not null,
+  users bigint not null,
+  requests bigint not null,
+  requests_per_second double precision not null,
+  at timestamptz(3) not null,
+
+  constraint gateway_use_pkey primary key (lease_id, gateway_id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+comment on table gateway_use is 'Who uses the backend of a grant through a gateway, for people to look at. Nothing is decided by it.';
+comment on column gateway_use.requests is 'All that the gateway has reported of the grant.';
+comment on column gateway_use.requests_per_second is 'An average of the last seconds before the report.';
+comment on column gateway_use.at is 'When it was last written: every few seconds while nothing changes.';
 
 -- Acts on many grants.
 

@@ -17,9 +17,8 @@ test('migrate --plan prints each migration with its notes, changes nothing, and 
   const applied = await runCommand(['migrate', '--json'], env);
   const names = (JSON.parse(applied.stdout) as { applied: string[] }).applied;
   expect(planned.stdout.match(/^\d{14}_\w+$/gmu)).toEqual(names);
-  expect(planned.stdout).toContain(
-    `${String(names.length)} migrations to apply to the schema "planned"`,
-  );
+  const count = names.length === 1 ? '1 migration' : `${String(names.length)} migrations`;
+  expect(planned.stdout).toContain(`${count} to apply to the schema "planned"`);
   const done = await runCommand(['migrate', '--plan'], env);
   expect(done.stdout).toBe('The database is up to date.\n');
 });

@@ -225,7 +225,7 @@ export class Line {
       // Without a hint it is mostly held still, which a plain read shows.
       const refused = isHinted ? undefined : await first.look();
       if (refused === undefined && !isHere(first)) {
-        // It would be granted in vain, and lose its place: the next one here is looked for.
+        // A grant that nobody takes would cost it its place: the next one here is looked for.
         this.#isLookWanted = true;
         return;
       }
