@@ -190,7 +190,6 @@ test.describe('the palette', () => {
     await expect(palette.getByRole('option')).toHaveCount(1);
     expect(await violationsOf(page, 'everything')).toEqual([]);
 
-    // As a controller of the version before answers.
     await page.route('**/trpc/search.find**', (route) =>
       route.fulfill({
         status: 404,
@@ -205,7 +204,9 @@ test.describe('the palette', () => {
       }),
     );
     await page.keyboard.press('Backspace');
-    await expect(palette.getByRole('status')).toContainText('earlier version');
+    await expect(palette.getByRole('status')).toContainText(
+      'The search failed: No such procedure.',
+    );
     await expect(palette.getByRole('option')).toHaveCount(1);
   });
 });

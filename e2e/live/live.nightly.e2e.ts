@@ -105,21 +105,6 @@ test.describe('live', () => {
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
   });
 
-  test('a controller of the version before has only the stream of every event, and the page follows that', async ({
-    pageAs,
-    stack,
-  }) => {
-    const page = await pageAs('viewer');
-    await page.route('**/trpc/events.changes**', (route) => route.fulfill({ status: 404 }));
-    const followed = page.waitForRequest('**/trpc/events.watch**');
-    await page.goto('/keys?q=namespace:e2e.rooms&sort=grantedAt&dir=desc');
-    await followed;
-    await untilLive(page);
-
-    const room = await openRoom(stack, 'by-every-event');
-    await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
-  });
-
   test('a paused page does not change until it is resumed', async ({ pageAs, stack }) => {
     const page = await pageAs('viewer');
     await page.goto('/keys?q=namespace:e2e.rooms&sort=grantedAt&dir=desc');

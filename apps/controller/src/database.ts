@@ -249,8 +249,6 @@ function unusable(problems: readonly string[]): LeaseError {
 // grants are held off long enough after one; and for how long the database's clock was watched.
 
 const FILE = 'witness.json';
-/** The only file that earlier versions kept. */
-const FORMER_FILE = 'longest-ttl-ms';
 
 const fileSchema = z.object({
   version: z.literal(1),
@@ -314,20 +312,12 @@ export function openMemoryFile(home: string, bootId: string | undefined): Memory
 
 function readMemory(home: string, bootId: string | undefined): StoreMemory {
   const text = readText(join(home, FILE));
-  if (text === undefined) return { longestTtlMs: readFormer(home) };
+  if (text === undefined) return { longestTtlMs: 0 };
   const parsed = fileSchema.safeParse(jsonOf(text));
   // A file that cannot be read may have held the longest TTL that there is.
   if (!parsed.success) return { longestTtlMs: LIMITS.ttlMsMax };
   const { longestTtlMs, stamp, watch } = parsed.data;
   return { longestTtlMs, stamp, watch: watch?.bootId === bootId ? watch : undefined };
-}
-
-function readFormer(home: string): number {
-  const text = readText(join(home, FORMER_FILE));
-  if (text === undefined) return 0;
-  const ttlMs = Number(text.trim());
-  const isSound = Number.isInteger(ttlMs) && ttlMs > 0 && ttlMs <= LIMITS.ttlMsMax;
-  return isSound ? ttlMs : LIMITS.ttlMsMax;
 }
 
 /** Undefined if there is no file; empty, and so no JSON, if it cannot be read. */

@@ -56,21 +56,7 @@ test('after many writes at once the file has the newest memory, and the longest 
   expect(readdirSync(home)).toEqual(['witness.json']);
 });
 
-test('the file of an older version is read until this version has written one', async () => {
-  const home = aHome();
-  writeFileSync(path.join(home, 'longest-ttl-ms'), '7200000\n');
-
-  const file = openMemoryFile(home, BOOT);
-  await file.keep({ longestTtlMs: 60_000 });
-
-  expect(file.remembered).toEqual({ longestTtlMs: 7_200_000 });
-  expect(openMemoryFile(home, BOOT).remembered.longestTtlMs).toBe(7_200_000);
-});
-
 test.each([
-  ['longest-ttl-ms', ''],
-  ['longest-ttl-ms', '-1'],
-  ['longest-ttl-ms', '99999999999'],
   ['witness.json', ''],
   ['witness.json', '{"version":1'],
   ['witness.json', '{"version":1,"longestTtlMs":-1}'],

@@ -17,8 +17,7 @@ export interface WardenRecord {
   readonly clockId: string;
   readonly pid: number;
   /**
-   * Random for each warden. A process that presents it on the socket is an agent of this drone. Empty in the
-   * record of an earlier version.
+   * Random for each warden. A process that presents it on the socket is an agent of this drone.
    */
   readonly secret: string;
 }
@@ -36,7 +35,7 @@ export function writeWardenRecord(stateDir: string, record: WardenRecord): void 
 
 /** Undefined when no warden has left one, or when it cannot be read. */
 export function readWardenRecord(stateDir: string): WardenRecord | undefined {
-  const { socketPath, clockId, pid, secret = '' } = read(path.join(stateDir, WARDEN_RECORD));
+  const { socketPath, clockId, pid, secret } = read(path.join(stateDir, WARDEN_RECORD));
   if (typeof socketPath !== 'string' || typeof clockId !== 'string') return undefined;
   if (typeof pid !== 'number' || typeof secret !== 'string') return undefined;
   return { socketPath, clockId, pid, secret };

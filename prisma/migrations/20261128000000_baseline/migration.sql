@@ -931,7 +931,7 @@ create index person_account_person_id_idx on person_account (person_id);
 create unique index person_account_oidc_person_id_key on person_account (person_id)
   where provider_id = 'oidc';
 comment on table person_account is 'A way in which a person signs in: a password (provider credential), or an identity provider.';
-comment on column person_account.account_id is 'Issuer, a space, and subject at the provider; the subject alone if nobody has signed in with it since before issuers were kept; the id of the person for a password.';
+comment on column person_account.account_id is 'Issuer, a space, and subject at the provider; the id of the person for a password.';
 comment on column person_account.password is 'A salted scrypt hash; only of the provider credential.';
 comment on column person_account.access_token is 'Of better-auth; never kept.';
 comment on column person_account.refresh_token is 'Of better-auth; never kept.';

@@ -188,9 +188,9 @@ function holdersText({ holders, holderCount, permits, totalUsed }: WaitView): st
   return `${held} (${usedText(holderCount, permits.perKey)}${ofAll})`;
 }
 
-/** A controller of the version before does not tell how many are used. */
-function totalText(used: number | null | undefined, permits: number): string {
-  return `${used == null ? '-' : String(used)}/${String(permits)} of all keys`;
+/** What is used is unknown where nothing is limited. */
+function totalText(used: number | null, permits: number): string {
+  return `${used === null ? '-' : String(used)}/${String(permits)} of all keys`;
 }
 
 /** Of the holder whose grant expires first. */
@@ -338,8 +338,7 @@ export function momentText(noun: string, name: string, moment: Moment): string {
     ['at', at],
     ['phase', phase],
   ];
-  // A controller of the version before does not tell of several.
-  if (sharing != null && sharing.holderCount > 0) return severalText(head, sharing);
+  if (sharing !== null && sharing.holderCount > 0) return severalText(head, sharing);
   const others = sharing?.isComplete === false ? [['note', NOT_ALL_SEEN] as [string, string]] : [];
   if (grant === null) return detailsText([...head, ...others]);
   return detailsText([

@@ -418,29 +418,3 @@ test('more uses than one call may have are refused before they are looked at', a
   expect(((await send(5_000)) as GatewaySynced).routes).toHaveLength(5_000);
   expect(await send(5_001)).toBe('request.invalid');
 });
-
-test('a gateway of the version before is answered, and what it does not say is counted from its uses', async () => {
-  const on = await withGateway();
-  const drone = await startTestDrone(on);
-  const { secret } = await on.token('gateway');
-  const client = (await on.token('client')).secret;
-  const { leaseId, backendId } = (await mutate(on, 'keys.connect', {
-    secret: client,
-    input: { key: KEY, spawn: { program: 'room' } },
-  })) as { leaseId: string; backendId: string };
-  await drone.report({ backendId, status: 'ready', address: ADDRESS });
-
-  const route = await mutate(on, 'gateway.route', {
-    secret,
-    input: { gatewayId: 'gw-1', key: KEY, waitMs: 0 },
-  });
-  const use = { leaseId, connections: 2, users: 1, requests: 3, usedAgoMs: 0 };
-  await mutate(on, 'gateway.sync', {
-    secret,
-    input: { gatewayId: 'gw-1', version: '1', uses: [use] },
-  });
-
-  expect(route).toMatchObject({ leaseId, address: ADDRESS });
-  const listed = await query(on, 'gateway.list', { secret: (await on.token('viewer')).secret });
-  expect(listed).toMatchObject({ items: [{ gatewayId: 'gw-1', connections: 2, routes: 1 }] });
-});

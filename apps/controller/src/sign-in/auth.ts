@@ -228,7 +228,7 @@ function oidcPlugin(
         disableSignUp: true,
         requireIdTokenVerification: true,
         accountSubject: async (answer) => {
-          const account = await accountOf(store, oidc, answer);
+          const account = accountOf(oidc, answer);
           await takeGroups({ store, log, call: callOfAuth.getStore() }, oidc, answer);
           return account;
         },

@@ -7,7 +7,6 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { LeaseError } from '@leasehold/keys-core';
 import {
   addPerson,
-  bindUnboundAccount,
   changeRole,
   endSessionsOf,
   findPersonId,
@@ -36,21 +35,12 @@ interface Answer {
   readonly profile: Readonly<Record<string, unknown>>;
 }
 
-/**
- * The account that an answer of the provider is about. One from before issuers were kept is bound to its issuer.
- * @throws {Error} when the id_token is missing, or not for us.
- */
-export async function accountOf(
-  store: Pick<Store, 'general'>,
+/** The account that an answer of the provider is about. @throws {Error} when the id_token is missing, or not for us. */
+export function accountOf(
   oidc: Pick<OidcConfig, 'issuer' | 'clientId'>,
-  { tokens, profile }: Answer,
-): Promise<string> {
-  const subject = subjectOf(tokens.idToken, oidc);
-  const of = { issuer: oidc.issuer, subject };
-  if (profile['emailVerified'] === true && typeof profile['email'] === 'string') {
-    await bindUnboundAccount(store.general, of, profile['email']);
-  }
-  return oidcAccountId(of);
+  { tokens }: Pick<Answer, 'tokens'>,
+): string {
+  return oidcAccountId({ issuer: oidc.issuer, subject: subjectOf(tokens.idToken, oidc) });
 }
 
 /** The claims of an id_token that was verified already. */

@@ -163,30 +163,6 @@ describe('sign-in with an identity provider', () => {
     ).toEqual([{ accountId: `${stage.provider.config.issuer} bob` }]);
   });
 
-  test('an account from before issuers were kept is bound to its issuer by the verified address of its person', async () => {
-    const stage = await aStage();
-    const { general } = stage.on.controller.store;
-    const { personId } = await stage.invite('bob@example.com');
-    await signIn(stage, createTestBrowser(stage.on), 'bob');
-    const unbind = (subject: string) => general.$queryRaw`
-      update person_account set account_id = ${subject}
-      where provider_id = 'oidc' returning id::text`;
-    const browser = createTestBrowser(stage.on);
-
-    // The subject of somebody else here.
-    await unbind('eve');
-    expect((await signIn(stage, browser, 'eve')).location).toBe('/sign-in?error=not_invited');
-    expect((await signIn(stage, browser, 'bob')).location).toBe('/sign-in?error=account_linked');
-    await unbind('bob');
-    expect((await signIn(stage, browser, 'bob')).location).toBe('/keys?phase=held');
-
-    expect(await browser.query('session.get')).toMatchObject({ person: { personId } });
-    expect(
-      await general.$queryRaw`
-        select a.account_id as "accountId" from person_account a where a.provider_id = 'oidc'`,
-    ).toEqual([{ accountId: `${stage.provider.config.issuer} bob` }]);
-  });
-
   test('refuses a person who is disabled, although they have signed in before', async () => {
     const stage = await aStage();
     const { personId } = await stage.invite('bob@example.com');

@@ -284,9 +284,9 @@ export class DroneAgent {
   }
 
   #workOf(program: ProgramConfig): Work {
-    const { isolation, containers } = this.#command.warden.identity;
+    const { isolation } = this.#command.warden.identity;
     return program.kind === 'container'
-      ? this.#containers.workOf(program, containers === true)
+      ? this.#containers.workOf(program)
       : commandWork(program, placeOf(program, this.#placeWith(isolation)), {
           inherited: this.#options.inheritedEnv,
           capacity: this.#options.config.capacity,

@@ -237,11 +237,9 @@ export class Containers {
     clearTimeout(this.#looking);
   }
 
-  workOf(program: ContainerConfig, hasWardenContainers: boolean): Work {
+  workOf(program: ContainerConfig): Work {
     return {
-      refusal: hasWardenContainers
-        ? undefined
-        : 'the warden is of an earlier version and runs no containers: drain the drone, end its agent with SIGTERM, and start it again',
+      refusal: undefined,
       prepare: async (signal) => {
         await this.#untilCleared(signal);
         this.#mark();

@@ -52,7 +52,7 @@ export interface ControllerLink {
 export type ReportOutcome = 'recorded' | 'ignored' | 'kill' | 'not_allowed';
 
 export interface HeartbeatAnswer {
-  /** Whether the drone is given no more backends; false of a controller of an earlier version. */
+  /** Whether the drone is given no more backends. */
   readonly isDraining: boolean;
 }
 
@@ -60,11 +60,6 @@ export interface SessionListener {
   message(message: DroneMessage): void;
   /** The controller ended the session or refused it; the subscription is over. */
   ended(error: unknown): void;
-}
-
-/** A controller does not take what a session was opened with. */
-export class SessionRefused extends Error {
-  override readonly name = 'SessionRefused';
 }
 
 /** A newer session of this drone exists: what was sent changed nothing. */
@@ -109,11 +104,10 @@ export class TrpcControllerLink implements ControllerLink {
 
   async heartbeat(input: HeartbeatInput, timeoutMs: number): Promise<HeartbeatAnswer> {
     const signal = AbortSignal.timeout(timeoutMs);
-    // Left out by a controller of an earlier version.
-    const answer: { readonly draining?: boolean } = await answerOf(
+    const { draining } = await answerOf(
       this.#client.api.drones.heartbeat.mutate(input, { signal }),
     );
-    return { isDraining: answer.draining === true };
+    return { isDraining: draining };
   }
 
   async goodbye(input: GoodbyeInput): Promise<void> {
@@ -154,13 +148,10 @@ export class TrpcControllerLink implements ControllerLink {
   }
 }
 
-function refusalOf(error: unknown): SessionRefused | SessionSuperseded | undefined {
+function refusalOf(error: unknown): SessionSuperseded | undefined {
   const known = leaseholdErrorOf(error);
-  if (known?.code === 'session.superseded') {
-    return new SessionSuperseded(known.message, { cause: error });
-  }
-  if (known?.code !== 'request.invalid') return undefined;
-  return new SessionRefused(known.message, { cause: error });
+  if (known?.code !== 'session.superseded') return undefined;
+  return new SessionSuperseded(known.message, { cause: error });
 }
 
 /** @throws {SessionSuperseded} when that is what was answered. */

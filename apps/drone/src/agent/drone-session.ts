@@ -22,7 +22,6 @@ import { backoffMs, type Ladder } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { Log } from '../config.ts';
 import {
-  SessionRefused,
   SessionSuperseded,
   type ControllerLink,
   type HeartbeatInput,
@@ -84,8 +83,6 @@ export class DroneSession {
   readonly #options: DroneSessionOptions;
   /** What the present session is opened with. */
   #input: SessionInput | undefined;
-  /** All that is to be told; `#input` where the controller takes it. */
-  #whole: SessionInput | undefined;
   #current: SessionRef | undefined;
   #unfollow: (() => void) | undefined;
   #heartbeats: NodeJS.Timeout | undefined;
@@ -108,24 +105,14 @@ export class DroneSession {
   }
 
   /** Opens a session, in place of the present one if there is one. */
-  open(whole: SessionInput): void {
-    this.#follow(whole, whole);
-  }
-
-  #follow(input: SessionInput, whole: SessionInput): void {
+  open(input: SessionInput): void {
     this.close();
     this.#input = input;
-    this.#whole = whole;
     // Late messages of a session that was closed here are dropped.
     const isFollowed = (): boolean => this.#input === input;
-    let sessionCount = 0;
     this.#unfollow = this.#options.link.follow(input, {
       message: (message) => {
-        if (!isFollowed()) return;
-        if (message.kind === 'session') sessionCount += 1;
-        // After another connection the controller may be another one, which takes everything.
-        if (input !== whole && sessionCount > 1) this.#follow(whole, whole);
-        else this.#receive(message);
+        if (isFollowed()) this.#receive(message);
       },
       ended: (error) => {
         if (!isFollowed()) return;
@@ -133,16 +120,14 @@ export class DroneSession {
           this.#options.onReplaced();
           return;
         }
-        const isRefused = error instanceof SessionRefused && input === whole;
         this.#options.log.warn({ err: error }, 'the controller ended the session');
-        this.#reopenSoon(isRefused ? withoutTimes(whole) : whole);
+        this.#reopenSoon();
       },
     });
   }
 
   close(): void {
     this.#input = undefined;
-    this.#whole = undefined;
     this.#unfollow?.();
     this.#unfollow = undefined;
     this.#current = undefined;
@@ -209,18 +194,17 @@ export class DroneSession {
     }
     this.#supersededAtMs = nowMs;
     this.#options.log.warn({}, 'another session of this drone took over; opening a new one');
-    if (this.#whole !== undefined) this.open({ ...this.#whole });
+    if (this.#input !== undefined) this.open({ ...this.#input });
   }
 
-  #reopenSoon(input: SessionInput): void {
-    const whole = this.#whole;
+  #reopenSoon(): void {
+    const input = this.#input;
     this.#current = undefined;
     clearInterval(this.#heartbeats);
-    if (whole === undefined || this.#reopening !== undefined) return;
+    if (input === undefined || this.#reopening !== undefined) return;
     this.#reopening = setTimeout(() => {
       this.#reopening = undefined;
-      if (input === whole) this.open({ ...whole });
-      else this.#follow(input, whole);
+      this.open({ ...input });
     }, REOPEN_MS);
   }
 
@@ -313,17 +297,6 @@ export class DroneSession {
       else log.error({ err: error }, 'a heartbeat got no answer');
     }
   }
-}
-
-/**
- * What a controller of the version before takes: it refuses a session with a field that it does not know, and the
- * drone would get no backends from it. Its connects have only the lifetime that they ask for, and no idle stop.
- */
-function withoutTimes(input: SessionInput): SessionInput {
-  const programs = input.programs.map(
-    ({ lifetimeLimitSeconds: _lifetime, idleStopSeconds: _idleStop, ...program }) => program,
-  );
-  return { ...input, programs };
 }
 
 /** What one report says; the session's part is added when it is sent. */

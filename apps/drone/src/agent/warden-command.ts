@@ -67,10 +67,6 @@ async function findLiving(
   for (;;) {
     const record = readWardenRecord(stateDir);
     if (record === undefined) return undefined;
-    if (record.secret === '') {
-      refuseEarlier(stateDir, record);
-      return undefined;
-    }
     try {
       return await SocketWardenLink.connect(record, link);
     } catch (error) {
@@ -80,14 +76,6 @@ async function findLiving(
       else await pause(POLL_MS);
     }
   }
-}
-
-/** Its backends cannot be adopted, and must not be lost silently. */
-function refuseEarlier(stateDir: string, { pid }: WardenRecord): void {
-  if (!isWardenOf(stateDir, pid)) return;
-  throw new Error(
-    `the warden that runs (process ${String(pid)}) is of an earlier version: drain the drone, end its agent with SIGTERM, and start it again`,
-  );
 }
 
 /** @throws {WardenLost} when it ends, or does not answer in time. */

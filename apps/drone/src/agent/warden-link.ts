@@ -35,7 +35,7 @@ export interface WardenLink {
   /** @throws {StartFailed} when nothing was started, and nothing will be. */
   start(request: StartRequest): Promise<BackendSnapshot>;
   /**
-   * Starts a process without a key; only where `identity.warm`.
+   * Starts a process without a key.
    * @throws {StartFailed} when nothing was started, and nothing will be.
    */
   warm(request: WarmStart): Promise<{ claimFile: string }>;

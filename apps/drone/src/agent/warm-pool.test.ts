@@ -222,19 +222,6 @@ describe('an agent with warm processes', () => {
       { program: 'room', count: 1, wanted: 1, problem: null },
     ]);
   });
-
-  test('a warden of an earlier version is asked for none, and the drone tells why', async () => {
-    const { identity } = warden;
-    Object.assign(identity, { warm: undefined });
-    await stage.start(programs);
-
-    await until('it is reported', () =>
-      controller.heartbeats.some(({ load }) => typeof load.warm?.[0]?.problem === 'string'),
-    );
-
-    expect(controller.heartbeats.at(-1)?.load.warm?.[0]?.problem).toContain('earlier version');
-    expect(warden.warmed).toEqual([]);
-  });
 });
 
 describe('a pool of warm processes', () => {

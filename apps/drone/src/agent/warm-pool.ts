@@ -246,7 +246,6 @@ export class WarmPool {
     let one: WarmOne | undefined;
     try {
       const warden = this.#options.warden();
-      if (warden.identity.warm !== true) throw new StartFailed(EARLIER);
       const requestOf = this.#work(name);
       const port = await ports.take('auto');
       if (port === undefined) throw new StartFailed('no free port');
@@ -351,6 +350,3 @@ export class WarmPool {
     );
   }
 }
-
-const EARLIER =
-  'the warden is of an earlier version and keeps no warm processes: drain the drone, end its agent with SIGTERM, and start it again';

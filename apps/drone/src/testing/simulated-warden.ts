@@ -65,7 +65,6 @@ export class SimulatedWarden implements WardenLink, WardenSource {
     clockId: randomUUID(),
     pid: 1,
     isolation: NOT_ISOLATED,
-    warm: true,
   };
   /** Whether programs that are started from now on ignore their stop signal. */
   ignoresStops = false;

@@ -49,10 +49,6 @@ export interface WardenIdentity {
   readonly clockId: string;
   readonly pid: number;
   readonly isolation: IsolationFacts;
-  /** Whether it runs containers; left out by a warden of an earlier version, which does not. */
-  readonly containers?: boolean;
-  /** Whether it keeps warm processes; left out by a warden of an earlier version, which does not. */
-  readonly warm?: boolean;
 }
 
 /** When a backend must stop and when it must be gone, as the agent has it from its grant. */

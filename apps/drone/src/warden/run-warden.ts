@@ -96,7 +96,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   });
   let isShutdown = false;
   const server: AgentServer = new AgentServer({
-    identity: { clockId, pid: process.pid, isolation: means.facts, containers: true, warm: true },
+    identity: { clockId, pid: process.pid, isolation: means.facts },
     secret,
     warden: () => warden,
     onShutdown: () => {

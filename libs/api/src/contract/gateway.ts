@@ -52,8 +52,6 @@ export const gatewayRevokeInputSchema = z
   );
 
 export const gatewayRouteInputSchema = z.strictObject({
-  /** Not used: gateways of the version before send it. */
-  gatewayId: idSchema.optional(),
   key: keyConfigSchema,
   /** Only this grant. */
   leaseId: leaseIdSchema.optional(),
@@ -81,12 +79,9 @@ export const gatewaySyncInputSchema = z.strictObject({
   version: textSchema({ bytesMin: 1, bytesMax: 64 }),
   /** The revision of the revocations that the gateway has; left out by one that has none. */
   revision: textSchema({ bytesMin: 1, bytesMax: 64 }).optional(),
-  /**
-   * Of all its routes: what does not fit into one call is sent in several. Gateways of the version before leave them
-   * out: then those of `uses` count.
-   */
-  connections: countSchema.optional(),
-  routes: countSchema.optional(),
+  /** Of all its routes: what does not fit into one call is sent in several. */
+  connections: countSchema,
+  routes: countSchema,
   uses: z
     .array(
       z.strictObject({

@@ -34,7 +34,6 @@ import {
 import { forgetSignInFailures } from './sql/sign-in-failures.ts';
 
 export {
-  bindUnboundAccount,
   hashPassword,
   hasOidcAccount,
   newPassword,

@@ -102,9 +102,9 @@ export interface SyncInput {
   readonly gatewayId: string;
   readonly version: string;
   readonly revision?: string | undefined;
-  /** Of all its routes, however many of them are among the uses; by default of the uses. */
-  readonly connections?: number | undefined;
-  readonly routes?: number | undefined;
+  /** Of all its routes, however many of them are among the uses. */
+  readonly connections: number;
+  readonly routes: number;
   readonly uses: readonly GatewayUse[];
 }
 
@@ -392,13 +392,8 @@ function routeTo({ key, leaseId, fencingToken }: ConnectResult, used: UsableBack
 
 async function syncOf(
   store: Store,
-  { revision, uses, ...input }: SyncInput,
+  { revision, uses, ...gateway }: SyncInput,
 ): Promise<GatewaySynced> {
-  const gateway = {
-    ...input,
-    connections: input.connections ?? uses.reduce((sum, use) => sum + use.connections, 0),
-    routes: input.routes ?? uses.length,
-  };
   const [news, states] = await Promise.all([
     readNews(store.vital),
     touchBackends(store.vital, uses),

@@ -6,7 +6,6 @@ import { takeTurnsInLine } from '../grants/sql/environment-line.ts';
 import { removeOldLeaseRows } from '../grants/sql/retention.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
-import type { Sql } from '../postgres/sql.ts';
 import { aGate } from '../testing/coordinator-fixture.ts';
 import { eventsOf, MACHINE_CLOCK } from '../testing/kernel-fixture.ts';
 import {
@@ -33,6 +32,7 @@ const OPERATOR: Caller = {
 const DEPLOY = { namespace: 'team', name: 'prod', action: 'deploy', waitMs: 60_000 };
 
 type Change = Partial<AcquireInput>;
+type Transaction = Parameters<Parameters<Leases['store']['general']['$transaction']>[0]>[0];
 
 /** Waits for `prod` behind another holder, is granted it, confirms too late, and gives up: its key. */
 async function lost(at: Leases, change: Change = {}, caller = SERVICE): Promise<string> {
@@ -244,7 +244,7 @@ test('what has superseded others is known for longer than anybody waits, and rem
 test.each([
   [
     'the first grant of all',
-    (tx: Sql<'general'>, leaseId: string) => tx.$executeRaw`
+    (tx: Transaction, leaseId: string) => tx.$executeRaw`
       insert into lease (
         face, namespace, name, lease_id, fencing_token, holder, principal, tag,
         ttl_ms, renew_after_ms, soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
@@ -254,7 +254,7 @@ test.each([
   ],
   [
     'a grant',
-    (tx: Sql<'general'>, leaseId: string) => tx.$executeRaw`
+    (tx: Transaction, leaseId: string) => tx.$executeRaw`
       update lease set lease_id = ${leaseId}::uuid, fencing_token = fencing_token + 1, holder = 'old',
         released_at = null, end_reason = null, expires_at = clock_timestamp() + interval '1 minute'
       where face = 'environment' and name = ${DEPLOY.name}`,

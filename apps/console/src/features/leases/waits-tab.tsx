@@ -365,12 +365,11 @@ function Holders({ line, asOf }: { readonly line: Line; readonly asOf: string })
 function permitsText(
   held: number,
   { perKey, total }: NonNullable<ContentionView['permits']>,
-  totalUsed: number | null | undefined,
+  totalUsed: number | null,
 ): string {
   const ofKey = `${count(held)} of ${countText(perKey, 'permit')}`;
   if (total === null) return ofKey;
-  // A controller of the version before does not tell how many are used.
-  const ofAll = totalUsed == null ? count(total) : `${count(totalUsed)} of ${count(total)}`;
+  const ofAll = totalUsed === null ? count(total) : `${count(totalUsed)} of ${count(total)}`;
   return `${ofKey}, ${ofAll} for all keys together`;
 }
 

@@ -76,22 +76,6 @@ export const api: ApiClient = createTRPCUntypedClient<AppRouter>({
   ],
 });
 
-/**
- * Whether the controller does not know a stream, because it is of an older version. False where that
- * cannot be found out.
- */
-export async function isProcedureMissing(path: string): Promise<boolean> {
-  const asking = new AbortController();
-  try {
-    const { status } = await fetch(`/trpc/${path}`, { signal: asking.signal });
-    return status === 404;
-  } catch {
-    return false;
-  } finally {
-    asking.abort();
-  }
-}
-
 /** What a refused or failed call says, in the contract's words. */
 export class ApiError extends Error {
   /** `group.reason`; `network` when no answer came. */

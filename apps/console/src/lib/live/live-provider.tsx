@@ -1,7 +1,7 @@
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useRef } from 'react';
-import type { EventChanges, EventView, Face } from '@leasehold/keys-core';
-import { api, isProcedureMissing, isSignedOut, toApiError } from '~/lib/api/api.ts';
+import type { EventChanges } from '@leasehold/keys-core';
+import { api, isSignedOut, toApiError } from '~/lib/api/api.ts';
 import { at } from '~/lib/routes.ts';
 import { signedOut } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
@@ -179,8 +179,6 @@ function followChanges({ changed, behind }: ChangesListener): () => void {
   let isOver = false;
   /** Something may have happened while nothing was received. */
   let isBehind = false;
-  /** A controller of the version before has only the stream of every event. */
-  let isOld = false;
   let subscription: { unsubscribe(): void } | undefined;
 
   const lost = (): void => {
@@ -190,7 +188,7 @@ function followChanges({ changed, behind }: ChangesListener): () => void {
   const open = (): void => {
     clearTimeout(reopen);
     if (isOver || document.hidden || subscription !== undefined) return;
-    subscription = api.subscription(isOld ? 'events.watch' : 'events.changes', undefined, {
+    subscription = api.subscription('events.changes', undefined, {
       onConnectionStateChange(state) {
         if (state.state === 'pending') {
           if (isBehind) behind();
@@ -199,17 +197,13 @@ function followChanges({ changed, behind }: ChangesListener): () => void {
         } else if (state.error !== null) lost();
       },
       onData(data) {
-        changed(isOld ? changesOfEvent(data) : (data as EventChanges));
+        changed(data as EventChanges);
       },
       onError(error) {
         lost();
         if (isSignedOut(toApiError(error))) signedOut.raise();
         close();
-        // A browser does not tell why it could not open a stream.
-        void isProcedureMissing('events.changes').then((isMissing) => {
-          isOld = isMissing;
-          if (!isOver) reopen = setTimeout(open, REOPEN_MS);
-        });
+        if (!isOver) reopen = setTimeout(open, REOPEN_MS);
       },
     });
   };
@@ -232,12 +226,4 @@ function followChanges({ changed, behind }: ChangesListener): () => void {
     clearTimeout(reopen);
     close();
   };
-}
-
-/** One event, as a message of the other stream. */
-function changesOfEvent(data: unknown): EventChanges {
-  const event = (data as { data?: EventView }).data ?? (data as EventView);
-  const { namespace, name } = event;
-  const face = event.face as Face;
-  return { eventCount: 1, resources: [{ face, namespace, name }], manyOf: [] };
 }

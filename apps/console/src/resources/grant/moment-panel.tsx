@@ -154,8 +154,7 @@ const LOOKS: Record<Answer['phase'], Look> = {
 /** Who held it at that moment, with which token, since when and until when; or who was the last before. */
 function MomentAnswer({ face, answer }: { readonly face: GrantFace; readonly answer: Answer }) {
   const { at, phase, grant, sharing } = answer;
-  // A controller of the version before does not tell of several.
-  const several = sharing != null && sharing.holderCount > 0 ? sharing : undefined;
+  const several = sharing !== null && sharing.holderCount > 0 ? sharing : undefined;
   return (
     <>
       <p className={classes['headline']} role="status">

@@ -154,7 +154,7 @@ export function usePaletteSections(text: string, found: readonly FoundItem[]): r
 }
 
 function entryOf({ kind, text, word }: RecentItem): Pick<Entry, 'label' | 'icon' | 'kind'> {
-  return { label: text, icon: KIND_LOOKS[kind].icon, kind: word ?? KIND_LOOKS[kind].word };
+  return { label: text, icon: KIND_LOOKS[kind].icon, kind: word };
 }
 
 type ConsoleEntries = Readonly<Record<'pages' | 'acts', readonly Entry[]>>;
@@ -325,10 +325,8 @@ export function uncoveredText({ failed, isComplete, unreachable }: Answer): stri
 }
 
 /** What became of a search that has no answer. */
-export function failureText({ code, message }: ApiError): string {
-  return code === 'request.not_found'
-    ? 'The controller is of an earlier version and cannot search. Search in a list instead.'
-    : `The search failed: ${message}`;
+export function failureText({ message }: ApiError): string {
+  return `The search failed: ${message}`;
 }
 
 // What was opened from the palette last, in this browser.
@@ -337,8 +335,8 @@ interface RecentItem {
   readonly kind: FoundKind;
   readonly text: string;
   readonly href: string;
-  /** What kind of page that is. Items of an earlier version have none. */
-  readonly word?: string;
+  /** What kind of page that is. */
+  readonly word: string;
 }
 
 const STORED = 'leasehold.recent';

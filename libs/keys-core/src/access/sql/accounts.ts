@@ -22,38 +22,8 @@ export function oidcSubjectOf(accountId: string): OidcSubject {
   return { issuer: accountId.slice(0, space), subject: accountId.slice(space + 1) };
 }
 
-/** Whether an account was kept with its issuer, which is a URL. */
-function isBound(accountId: string): boolean {
-  return /^https?:\/\/[^ ]+ /u.test(accountId);
-}
-
 /**
- * Binds an account from before issuers were kept to the issuer that it signs in with now. Its issuer is not known, so
- * the provider must also have verified the address of the very person that it belongs to: somebody else with the same
- * subject elsewhere has another address.
- */
-export async function bindUnboundAccount(
-  sql: RecordSql,
-  of: OidcSubject,
-  verifiedEmail: string,
-): Promise<void> {
-  const { personAccount } = sql.records;
-  const unbound = await personAccount.findUnique({
-    where: accountWith(of.subject),
-    select: { person: { select: { email: true } } },
-  });
-  if (unbound?.person.email.toLowerCase() !== verifiedEmail.toLowerCase()) return;
-  const accountId = oidcAccountId(of);
-  if ((await personAccount.findUnique({ where: accountWith(accountId) })) !== null) return;
-  await personAccount.updateMany({
-    where: { providerId: 'oidc', accountId: of.subject },
-    data: { accountId, updatedAt: await readClock(sql) },
-  });
-}
-
-/**
- * Whether somebody has an account of this issuer already, or one whose issuer is not known: a second one is not
- * theirs. The database accepts only one of two at once, by `person_account_oidc_person_id_key`.
+ * Whether somebody has an account of this issuer already: a second one is not theirs. The database accepts only one of two at once, by `person_account_oidc_person_id_key`.
  */
 export async function hasOidcAccount(
   sql: RecordSql,
@@ -61,9 +31,7 @@ export async function hasOidcAccount(
   issuer: string,
 ): Promise<boolean> {
   const accounts = await oidcAccountsOf(sql, personId);
-  return accounts.some(
-    ({ accountId }) => !isBound(accountId) || oidcSubjectOf(accountId).issuer === issuer,
-  );
+  return accounts.some(({ accountId }) => oidcSubjectOf(accountId).issuer === issuer);
 }
 
 /** Whose account this is; undefined: nobody's. */
@@ -83,9 +51,7 @@ export async function removeAccountOfOtherIssuer(
   issuer: string,
 ): Promise<void> {
   const accounts = await oidcAccountsOf(sql, personId);
-  const others = accounts.filter(
-    ({ accountId }) => isBound(accountId) && oidcSubjectOf(accountId).issuer !== issuer,
-  );
+  const others = accounts.filter(({ accountId }) => oidcSubjectOf(accountId).issuer !== issuer);
   if (others.length === 0) return;
   await sql.records.personAccount.deleteMany({ where: { OR: others } });
 }
