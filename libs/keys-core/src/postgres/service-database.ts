@@ -78,6 +78,7 @@ export function pgDatabase(pool: PgPoolLike): ServiceDatabase<PgTransaction> {
 function connectInTime(pool: PgPoolLike): Promise<PgClientLike> {
   return new Promise((resolve, reject) => {
     let isLate = false;
+    // eslint-disable-next-line no-restricted-globals -- as the pool's own timer: no lease is judged by it
     const timer = setTimeout(() => {
       isLate = true;
       // As a pool of node-postgres says it.
