@@ -129,6 +129,27 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     expect(await service.written()).toEqual(['granted', 'renewed', 'released: well']);
   });
 
+  test('a hook waits for locks as long as the service lets it, and not as short as a grant does', async () => {
+    const service = await aService(open);
+    const coordinator = service.core.coordinator({ holder: 'alice' });
+    const seen: unknown[] = [];
+    const look = async (tx: Parameters<typeof service.write>[0]): Promise<void> => {
+      seen.push(await service.setting(tx, 'lock_timeout'));
+    };
+    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
+      willInsert: look,
+      willHeartbeat: look,
+      willReleaseOk: look,
+    });
+
+    await coordinator.acquire(lease, 0);
+    await coordinator.heartbeat(lease);
+    await coordinator.releaseOk(lease, 'well');
+
+    const [own] = await service.ours(`select current_setting('lock_timeout') as value`);
+    expect(seen.map((value) => ({ value }))).toEqual([own, own, own]);
+  });
+
   test('a waiting caller is granted after the release, and a leader renews by its holder name', async () => {
     const service = await aService(open);
     const other = await service.another();

@@ -17,6 +17,8 @@ interface OpenClient<Tx> {
   readonly database: ServiceDatabase<Tx>;
   /** Writes a note into the service's own table `lease`. */
   write(tx: Tx, note: string): Promise<unknown>;
+  /** A setting of the connection, as the service's code finds it. */
+  setting(tx: Tx, name: string): Promise<unknown>;
   close(): Promise<unknown>;
 }
 
@@ -26,6 +28,7 @@ type Open<Tx> = (url: string) => OpenClient<Tx> | Promise<OpenClient<Tx>>;
 export interface Service<Tx> {
   readonly core: LeaseholdCore<Tx>;
   write(tx: Tx, note: string): Promise<unknown>;
+  setting(tx: Tx, name: string): Promise<unknown>;
   /** The notes that were committed. */
   written(): Promise<string[]>;
   /** Runs a statement on Leasehold's tables, over a connection of its own. */
@@ -45,12 +48,18 @@ function connectionsTo(connectionString: string): pg.Pool {
   return new pg.Pool({ connectionString, options, max: CONNECTIONS_MAX });
 }
 
+const SETTING = 'select current_setting($1) as value';
+
 function openPrisma(url: string): OpenClient<PrismaTx> {
   const pool = connectionsTo(url);
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { disposeExternalPool: true }) });
   return {
     database: prismaDatabase<PrismaTx>(prisma),
     write: async (tx, note) => tx.$executeRaw`insert into lease (note) values (${note})`,
+    setting: async (tx, name) => {
+      const [row] = await tx.$queryRawUnsafe<{ value: string }[]>(SETTING, name);
+      return row?.value;
+    },
     close: () => prisma.$disconnect(),
   };
 }
@@ -60,6 +69,8 @@ function openPg(url: string): OpenClient<PgTransaction> {
   return {
     database: pgDatabase(pool),
     write: (tx, note) => tx.query('insert into lease (note) values ($1)', [note]),
+    setting: async (tx, name) =>
+      (await tx.query<{ value: string }>(SETTING, [name])).rows[0]?.value,
     close: () => pool.end(),
   };
 }
@@ -96,6 +107,7 @@ async function serviceOn<Tx>(open: Open<Tx>, url: string, observer: pg.Pool): Pr
   return {
     core: createLeaseholdCore({ database: client.database }),
     write: (tx, note) => client.write(tx, note),
+    setting: (tx, name) => client.setting(tx, name),
     ours,
     async written() {
       const { rows } = await observer.query<{ note: string }>(

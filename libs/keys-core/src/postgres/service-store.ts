@@ -87,11 +87,14 @@ function laneOf<Tx, Pool extends PoolName>(
   };
 }
 
+/** Set by statements of ours in such a transaction: for how long they may wait. The service's code waits as long as it likes. */
+const LOCK_TIMEOUT = 'lock_timeout';
+
 /** A transaction in which the service's code and ours take turns. */
 class SharedTransaction<Tx> implements GuestTransaction<Tx> {
   readonly sql: Sql<'guests'>;
   readonly #transaction: ServiceTransaction<Tx>;
-  readonly #ours: Settings;
+  #ours: Settings;
   #theirs: Settings | undefined;
   #isOurs = false;
 
@@ -108,7 +111,10 @@ class SharedTransaction<Tx> implements GuestTransaction<Tx> {
   }
 
   async call<Result>(code: (tx: Tx) => Result | Promise<Result>): Promise<Result> {
-    if (this.#isOurs && this.#theirs !== undefined) await set(this.#transaction, this.#theirs);
+    if (this.#isOurs && this.#theirs !== undefined) {
+      this.#ours = { ...this.#ours, ...(await read(this.#transaction, [LOCK_TIMEOUT])) };
+      await set(this.#transaction, this.#theirs);
+    }
     this.#isOurs = false;
     return code(this.#transaction.tx);
   }
@@ -117,7 +123,7 @@ class SharedTransaction<Tx> implements GuestTransaction<Tx> {
     if (this.#isOurs) return;
     this.#theirs ??= await read(
       this.#transaction,
-      Object.keys(this.#ours).filter((name) => name !== KEPT),
+      [...Object.keys(this.#ours), LOCK_TIMEOUT].filter((name) => name !== KEPT),
     );
     await set(this.#transaction, this.#ours);
     this.#isOurs = true;
