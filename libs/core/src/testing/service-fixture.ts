@@ -38,7 +38,7 @@ export interface Service<Tx> {
   another(): Promise<Service<Tx>>;
 }
 
-type PrismaTx = Pick<PrismaClient, '$executeRaw' | '$queryRawUnsafe'>;
+type PrismaTx = Pick<PrismaClient, '$executeRaw' | '$queryRaw' | '$queryRawUnsafe'>;
 
 /** One connection: a caller that needs a second one while the first is busy would wait forever. */
 const CONNECTIONS_MAX = 1;
@@ -48,8 +48,6 @@ function connectionsTo(connectionString: string): pg.Pool {
   return new pg.Pool({ connectionString, options, max: CONNECTIONS_MAX });
 }
 
-const SETTING = 'select current_setting($1) as value';
-
 function openPrisma(url: string): OpenClient<PrismaTx> {
   const pool = connectionsTo(url);
   const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { disposeExternalPool: true }) });
@@ -57,7 +55,9 @@ function openPrisma(url: string): OpenClient<PrismaTx> {
     database: prismaDatabase<PrismaTx>(prisma),
     write: async (tx, note) => tx.$executeRaw`insert into lease (note) values (${note})`,
     setting: async (tx, name) => {
-      const [row] = await tx.$queryRawUnsafe<{ value: string }[]>(SETTING, name);
+      const [row] = await tx.$queryRaw<
+        { value: string }[]
+      >`select current_setting(${name}) as value`;
       return row?.value;
     },
     close: () => prisma.$disconnect(),
@@ -70,7 +70,8 @@ function openPg(url: string): OpenClient<PgTransaction> {
     database: pgDatabase(pool),
     write: (tx, note) => tx.query('insert into lease (note) values ($1)', [note]),
     setting: async (tx, name) =>
-      (await tx.query<{ value: string }>(SETTING, [name])).rows[0]?.value,
+      (await tx.query<{ value: string }>('select current_setting($1) as value', [name])).rows[0]
+        ?.value,
     close: () => pool.end(),
   };
 }
