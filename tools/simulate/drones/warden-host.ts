@@ -52,7 +52,7 @@ export class WardenHost {
     const { world, machine, name, random } = options;
     this.#options = options;
     this.process = new Process(world, name, machine);
-    this.identity = { clockId: random.uuid(), pid: 1, isolation: ISOLATION, warm: true };
+    this.identity = { clockId: random.uuid(), pid: 1, isolation: ISOLATION };
     this.warden = new Warden({
       launch: (request) => this.#launch(request),
       launchWarm: (request) => this.#launchWarm(request),

@@ -184,7 +184,7 @@ test('a revocation ends also what was signed here before it had reached all data
 
   const { keys, revocations, asOf } = (await mutate(on, 'gateway.sync', {
     secret: gateway,
-    input: { gatewayId: 'gw-1', version: '1', uses: [] },
+    input: { gatewayId: 'gw-1', version: '1', connections: 0, routes: 0, uses: [] },
   })) as GatewaySynced;
   const verified = await verifyGatewayToken(token, {
     keys: await importGatewayKeys(keys),

@@ -84,17 +84,14 @@ function connectInTime(pool: PgPoolLike): Promise<PgClientLike> {
       // As a pool of node-postgres says it.
       reject(new Error('timeout exceeded when trying to connect'));
     }, CONNECTION_WAIT_MS);
-    pool.connect().then(
-      (client) => {
-        clearTimeout(timer);
+    pool
+      .connect()
+      .then((client) => {
         if (isLate) client.release();
         else resolve(client);
-      },
-      (error: unknown) => {
-        clearTimeout(timer);
-        reject(error as Error);
-      },
-    );
+      })
+      .finally(() => clearTimeout(timer))
+      .catch(reject);
   });
 }
 
