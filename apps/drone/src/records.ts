@@ -16,9 +16,7 @@ export interface WardenRecord {
   readonly socketPath: string;
   readonly clockId: string;
   readonly pid: number;
-  /**
-   * Random for each warden. A process that presents it on the socket is an agent of this drone.
-   */
+  /** Random for each warden. A process that presents it on the socket is an agent of this drone. */
   readonly secret: string;
 }
 
@@ -45,7 +43,7 @@ export function writeAgentRecord(stateDir: string, record: AgentRecord): void {
   write(path.join(stateDir, AGENT_RECORD), record);
 }
 
-/** Undefined when no agent has left one: those of before this version do not. */
+/** Undefined when no agent has left one, or when it cannot be read. */
 export function readAgentRecord(stateDir: string): AgentRecord | undefined {
   const { pid, version, build } = read(path.join(stateDir, AGENT_RECORD));
   if (typeof pid !== 'number' || typeof version !== 'string') return undefined;

@@ -58,7 +58,7 @@ interface DroneLoad {
   readonly engine: { readonly problem: string | null } | undefined;
   /** Left out until it is known. */
   readonly machine: MachineUse | undefined;
-  /** Of each program that should have warm processes; an earlier controller takes none. */
+  /** Of each program that should have warm processes. */
   readonly warm: NonNullable<HeartbeatInput['load']['warm']>;
 }
 

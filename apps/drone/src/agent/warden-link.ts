@@ -34,10 +34,7 @@ export interface WardenLink {
   takeCommand(): Promise<void>;
   /** @throws {StartFailed} when nothing was started, and nothing will be. */
   start(request: StartRequest): Promise<BackendSnapshot>;
-  /**
-   * Starts a process without a key.
-   * @throws {StartFailed} when nothing was started, and nothing will be.
-   */
+  /** Starts a process without a key. @throws {StartFailed} when nothing was started, and nothing will be. */
   warm(request: WarmStart): Promise<{ claimFile: string }>;
   /** Kills a warm process. Whether it was there: then `cooled` follows; of one that is being started `warm` fails instead. */
   cool(warmId: string): Promise<boolean>;

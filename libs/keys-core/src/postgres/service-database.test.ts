@@ -7,7 +7,13 @@ afterEach(() => vi.useRealTimers());
 
 test('a pool whose connections are all in use is not waited for without end, and gets a late one back', async () => {
   const released = vi.fn();
-  const client = { release: released } as unknown as PgClientLike;
+  const sent = vi.fn();
+  const client: PgClientLike = {
+    query: sent,
+    on: vi.fn(),
+    removeListener: vi.fn(),
+    release: released,
+  };
   let grant = (_client: PgClientLike): void => undefined;
   const pool = {
     connect: () => new Promise<PgClientLike>((resolve) => (grant = resolve)),
@@ -21,4 +27,5 @@ test('a pool whose connections are all in use is not waited for without end, and
 
   expect(await outcome).toBe('unavailable');
   expect(released).toHaveBeenCalledExactlyOnceWith();
+  expect(sent).not.toHaveBeenCalled();
 });
