@@ -1,8 +1,9 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { expectPrompt, waitUntil } from '@leasehold/testing';
-import type { LeaseError } from '../kernel/errors.ts';
+import { LeaseError } from '../kernel/errors.ts';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantRef } from '../kernel/lease.ts';
+import { sqlStateOf } from '../postgres/database-errors.ts';
 import { callHook } from '../postgres/guest-transaction.ts';
 import {
   aGate,
@@ -380,6 +381,23 @@ describe('fencedTransaction', () => {
     await expect(there).rejects.toMatchObject(late);
     expect(await notes()).toEqual([]);
     here.finish();
+  });
+
+  test('passes on that a statement was cancelled long before the bound', async () => {
+    const kernel = await openKernel();
+    const notes = await makeNotes(kernel);
+    const grant = await granted(kernel);
+
+    const bounded = fencedTransaction(kernel.store, grant, async (tx) => {
+      await note(tx, 'work');
+      await tx.$queryRaw`select set_config('statement_timeout', '1', true)`;
+      await tx.$queryRaw`select pg_sleep(60)::text`;
+    });
+
+    const error = await bounded.catch((thrown: unknown) => thrown);
+    expect(error).not.toBeInstanceOf(LeaseError);
+    expect(sqlStateOf(error)).toBe('57014');
+    expect(await notes()).toEqual([]);
   });
 
   test('is refused from within a hook, where it would wait for its own transaction', async () => {

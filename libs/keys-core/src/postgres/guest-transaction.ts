@@ -136,13 +136,24 @@ export async function withinBound<Result>(
   try {
     return await Promise.race([work(), overrun]);
   } catch (error) {
-    if (databaseFailureOf(error) === 'timeout') throw overran(error);
+    if (isOverrun(error, endMs - store.clock.nowMs())) throw overran(error);
     // The server has ended the session of a process that was paused in its transaction.
     if (!(error instanceof LeaseError) && store.clock.nowMs() >= endMs) throw overran(error);
     throw error;
   } finally {
     cancel();
   }
+}
+
+/** SQLSTATE of a statement that was cancelled: by its timeout, by an operator, or by a bound of the work itself. */
+const QUERY_CANCELED = '57014';
+/** The server and this process measure the same bound, each by its own clock. */
+const APART_MS_MAX = 50;
+
+/** Whether the server has ended a statement because of the bound, which is over in `leftMs`. */
+function isOverrun(error: unknown, leftMs: number): boolean {
+  if (databaseFailureOf(error) !== 'timeout') return false;
+  return sqlStateOf(error) !== QUERY_CANCELED || leftMs <= APART_MS_MAX;
 }
 
 /** A transaction that loses against others is tried this often, about this long apart. */
