@@ -1,14 +1,11 @@
 import { setImmediate } from 'node:timers/promises';
-import pg from 'pg';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { aCoordinator, aUseCase } from '../testing/coordinator-fixture.ts';
 import { hearsHints, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import { acquire, acquired, type Leases, openLeases } from '../testing/lease-fixture.ts';
 import { passingTime } from '../testing/passing-time.ts';
-
-/** What no acquire waits for: subscribing to hints, and hints to others; and what a connection sends once. */
-const BESIDE = ['listen ', 'pg_notify', 'update database_witness', 'transaction_timeout'];
+import { watchStatements } from '../testing/sent-statements.ts';
 
 /** A controller whose time stands still: nothing is sent that waits for a moment. */
 async function inStillTime(): Promise<Leases> {
@@ -25,28 +22,21 @@ async function statementsUntilItWaits(
   call: () => Promise<unknown>,
 ): Promise<readonly string[]> {
   const looks = vi.spyOn(one.leases, 'refusal');
-  const sent = vi.spyOn(pg.Client.prototype, 'query');
+  const sent = watchStatements();
   onTestFinished(() => {
     vi.restoreAllMocks();
   });
-  const isInLine = (): boolean =>
-    textsOf(sent).some((text) => text.includes('as "ticketId", w.id'));
+  const isInLine = (): boolean => sent.texts.some((text) => text.includes('as "ticketId", w.id'));
   const isLookedAt = (): boolean =>
     looks.mock.calls.some(
       ([request], index) =>
         request.isQueued === true && looks.mock.settledResults[index]?.type === 'fulfilled',
     );
-  call().catch(() => undefined);
+  sent.within(call).catch(() => undefined);
   await waitUntil(() => isInLine() && isLookedAt(), { what: 'its first look in line' });
   // What its look leads to is sent in the next turn.
   for (let turns = 0; turns < 3; turns += 1) await setImmediate();
-  return textsOf(sent).filter((text) => !BESIDE.some((name) => text.includes(name)));
-}
-
-function textsOf(sent: { readonly mock: { readonly calls: readonly unknown[][] } }): string[] {
-  return sent.mock.calls.map(([query]) =>
-    typeof query === 'string' ? query : String((query as { readonly text?: string }).text),
-  );
+  return sent.texts;
 }
 
 describe('a contended acquire, before it waits', () => {

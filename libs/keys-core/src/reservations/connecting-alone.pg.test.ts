@@ -1,10 +1,10 @@
-import pg from 'pg';
 import { describe, expect, type Mock, test, vi } from 'vitest';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import { checkEpoch } from '../postgres/witness/epoch.ts';
 import { connectAt } from '../testing/datacenters-fixture.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { CLIENT, keyNamed, type Keys, openKeys, reportOf } from '../testing/keys-fixture.ts';
+import { watchStatements } from '../testing/sent-statements.ts';
 import { createReservationService } from './index.ts';
 import { createPostgresReservationStore } from './reservation-store.ts';
 import type { ReservationService } from './reservation-types.ts';
@@ -30,24 +30,11 @@ async function openAlone(databaseUrl?: string): Promise<Alone> {
   return { ...keys, service, drone, onResolved };
 }
 
-/**
- * What no call waits for: subscribing to hints, hints to others, and the beat of the witness. And what a connection
- * sends once, when it is new.
- */
-const IN_BACKGROUND = ['listen ', 'pg_notify', 'update database_witness', 'transaction_timeout'];
-
 /** The statements that a call sends, each of which is a round trip. */
-async function tripsOf(call: () => Promise<unknown>): Promise<string[]> {
-  const sent = vi.spyOn(pg.Client.prototype, 'query');
-  await call();
-  const texts = sent.mock.calls.map(([query]) => textOf(query));
-  sent.mockRestore();
-  return texts.filter((text) => !IN_BACKGROUND.some((name) => text.includes(name)));
-}
-
-function textOf(query: unknown): string {
-  if (typeof query === 'string') return query;
-  return String((query as { readonly text?: string }).text);
+async function tripsOf(call: () => Promise<unknown>): Promise<readonly string[]> {
+  const sent = watchStatements();
+  await sent.within(call);
+  return sent.texts;
 }
 
 async function reservationsOf({ store }: Keys): Promise<object[]> {
