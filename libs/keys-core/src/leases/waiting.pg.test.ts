@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { getEventListeners } from 'node:events';
 import type pg from 'pg';
 import { describe, expect, test, vi } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
@@ -54,6 +55,22 @@ describe('waiting in line', () => {
 
     expect(order).toEqual(new Array(8).fill('granted'));
     expect(await lineOf(one)).toEqual([]);
+  });
+
+  test('all who wait with one signal are one listener of it', async () => {
+    const one = await openLeases();
+    await acquired(one);
+    const life = aCaller();
+    const waiters = ['a', 'b', 'c'].map((holder) =>
+      acquire(one, { holder, waitMs: 60_000 }, { life }),
+    );
+    await waitUntil(async () => (await lineOf(one)).length === waiters.length);
+
+    expect(getEventListeners(life.signal, 'abort')).toHaveLength(1);
+
+    life.vanish();
+    const codes = await Promise.all(waiters.map(codeOf));
+    expect(codes).toEqual(waiters.map(() => 'lease.wait_cancelled'));
   });
 
   test('nobody overtakes a live waiter: a newcomer is told the head of the line', async () => {

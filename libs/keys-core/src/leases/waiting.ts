@@ -7,6 +7,7 @@
  * the caller itself answers, so that neither a dead caller nor a dead controller holds up the line for
  * longer. Hints say when to look; occasional looks make up for lost hints.
  */
+import { onAbort } from '@leasehold/service-kit/signals';
 import {
   createCoalescer,
   type Departure,
@@ -243,22 +244,20 @@ class Room implements WaitingRoom {
     const closings = placesOf(wait).map(({ ticketId }) =>
       this.#store.hints.on(turnTopic(ticketId), () => line.hint()),
     );
-    let abort: (() => void) | undefined;
     const outcome = new Promise<WaitOutcome>((resolve, reject) => {
       const waiter: Waiter = { ...wait, ticket, resolve, reject };
-      abort = (): void => {
-        line.remove(waiter);
-        // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- it is the signal's
-        reject(signal.reason);
-      };
-      signal.addEventListener('abort', abort);
       line.add(waiter);
-      if (signal.aborted) abort();
+      closings.push(
+        onAbort(signal, (reason) => {
+          line.remove(waiter);
+          // oxlint-disable-next-line typescript/prefer-promise-reject-errors -- it is the signal's
+          reject(reason);
+        }),
+      );
     });
     this.#startTicking();
     return outcome.finally(() => {
       for (const close of closings) close();
-      if (abort !== undefined) signal.removeEventListener('abort', abort);
     });
   }
 
