@@ -135,6 +135,12 @@ const NOT_RUN: readonly { page: string; firstLine: string; reason: string }[] = 
     reason: 'is a part of the configuration of nginx',
   },
   {
+    page: 'docs/recipes/gateway-names.md',
+    firstLine:
+      'export LEASEHOLD_URL=https://leasehold.example LEASEHOLD_TOKEN=lh_… # of the role gateway',
+    reason: 'runs a gateway with the names, the certificate and the token of the reader',
+  },
+  {
     page: 'docs/recipes/deploy-gate.md',
     firstLine: "npx leasehold env freeze add shop/production --until 2h --reason 'the audit is on'",
     reason:
