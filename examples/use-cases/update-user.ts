@@ -1,7 +1,14 @@
 import type { Leasehold } from '@leasehold/client';
 
 export interface Users {
-  read(userId: string, signal: AbortSignal): Promise<{ readonly visits: number }>;
+  /**
+   * Shows the token to the store, then reads: from then on no earlier holder of the lease can write.
+   * @throws if the store has seen a larger token.
+   */
+  read(
+    userId: string,
+    how: { readonly fencingToken: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly visits: number }>;
   /** @returns false if the store has seen a larger token: somebody else holds the lease now. */
   write(userId: string, user: { visits: number }, fencingToken: string): Promise<boolean>;
 }
@@ -18,10 +25,11 @@ export function createUserModule(leasehold: Leasehold, users: Users) {
     async visit(userId: string): Promise<number> {
       await using lease = await updating.acquire(userId, { waitMs: 5_000 });
       // The signal cancels the call when the lease is lost.
-      const { visits } = await users.read(userId, lease.signal);
+      const { fencingToken, signal } = lease;
+      const { visits } = await users.read(userId, { fencingToken, signal });
       const next = { visits: visits + 1 };
       lease.assertHeld();
-      const isWritten = await users.write(userId, next, lease.fencingToken);
+      const isWritten = await users.write(userId, next, fencingToken);
       if (!isWritten) throw new Error('Another update of this user has begun in the meantime.');
       return next.visits;
     },

@@ -5,12 +5,8 @@ import type { Users } from '../update-user.ts';
 /** Users in a database of the service's own, fenced. */
 export function usersTable(pool: pg.Pool): Users {
   return {
-    async read(userId) {
-      const { rows } = await pool.query<{ balance: string }>(
-        'select balance from account where id = $1',
-        [userId],
-      );
-      return { visits: Number(rows[0]?.balance) };
+    async read(userId, { fencingToken }) {
+      return { visits: Number(await new FencedAccount(pool, userId, fencingToken).open()) };
     },
     async write(userId, { visits }, fencingToken) {
       try {
