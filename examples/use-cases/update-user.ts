@@ -24,12 +24,11 @@ export function createUserModule(leasehold: Leasehold, users: Users) {
   return {
     async visit(userId: string): Promise<number> {
       await using lease = await updating.acquire(userId, { waitMs: 5_000 });
-      // The signal cancels the call when the lease is lost.
-      const { fencingToken, signal } = lease;
-      const { visits } = await users.read(userId, { fencingToken, signal });
+      // Shows the token, then reads. The signal cancels it when the lease is lost.
+      const { visits } = await users.read(userId, lease);
       const next = { visits: visits + 1 };
       lease.assertHeld();
-      const isWritten = await users.write(userId, next, fencingToken);
+      const isWritten = await users.write(userId, next, lease.fencingToken);
       if (!isWritten) throw new Error('Another update of this user has begun in the meantime.');
       return next.visits;
     },

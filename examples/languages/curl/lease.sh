@@ -46,11 +46,13 @@ write() {
 }
 
 acquire() {
-  # If no answer comes, the same request with the same idempotency key is granted only once.
-  local answer
+  # If no answer comes, the same request with the same idempotency key is granted only once. Each attempt of each
+  # process has a key of its own: two with the same key get the same lease.
+  local answer idempotency_key
+  read -r idempotency_key < /proc/sys/kernel/random/uuid
   answer=$(call leases.acquire "{
     \"namespace\": [\"examples\"], \"key\": \"$key\", \"ttlMs\": 10000, \"waitMs\": 5000, \"holder\": \"$holder\",
-    \"localTimeMs\": $(now_ms), \"idempotencyKey\": \"$key-$(now_ms)-$RANDOM\"
+    \"localTimeMs\": $(now_ms), \"idempotencyKey\": \"$idempotency_key\"
   }")
   if [ "$(field outcome "$answer")" != granted ]; then
     echo "not granted: $answer" >&2
