@@ -132,7 +132,10 @@ export interface LeaseholdOptions {
   readonly holder?: string | undefined;
   /** The name of the service. */
   readonly clientName?: string | undefined;
-  /** How long to wait for an answer, in addition to the time in line. Milliseconds; by default 10 s. */
+  /**
+   * How long to wait for an answer, in addition to the time in line, and of a `connect` to the time until the backend
+   * is ready. Milliseconds; by default 10 s.
+   */
   readonly answerMs?: number | undefined;
   /**
    * How long a call may wait for the first connection. Then it fails with `request.unreachable`, which
@@ -219,7 +222,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     ...leases,
     acquireAll: faces.acquireAll,
     api: controller.apiWith([closedLink(closing), plainInputLink(), leasePropagationLink()]),
-    keys: createKeys({ api, machine, reachability, closing }),
+    keys: createKeys({ api, machine, answerMs, reachability, closing }),
     reservations: createReservations({ api, machine, answerMs, reachability, closing }),
     backends: createBackends(api, closing, transport),
     gateway: createGateway({ api, machine, answerMs, reachability, closing }),

@@ -131,7 +131,7 @@ function fieldsOf(): Field[] {
   const client = leasehold.client();
   const setup = setUpLeases();
   const machine = machineOf(setup);
-  const keys = createKeys({ api: recording, machine, reachability, closing });
+  const keys = createKeys({ api: recording, machine, answerMs: 1_000, reachability, closing });
   const reservations = createReservations({
     api: recording,
     machine,

@@ -1,6 +1,7 @@
 /** Keys and backends for services: connect to what runs under a key, and follow it. */
 import type { inferRouterInputs, inferRouterOutputs } from '@trpc/server';
 import type { AppRouter } from '@leasehold/api';
+import { LIMITS } from '@leasehold/keys-core';
 import { currentContext } from './context/work-context.ts';
 import { assertInput, backendId as backendIdShape, cancelShape, connectShape } from './inputs.ts';
 import { untilAnswered } from './lease/calls.ts';
@@ -53,25 +54,28 @@ export interface Backends {
 }
 
 const WAIT_MS_DEFAULT = 10_000;
-const ANSWER_MS = 10_000;
 
 export interface KeysDeps {
   readonly api: ControllerApi;
   readonly machine: Machine;
+  /** How long to wait for an answer, in addition to what the controller waits. Milliseconds. */
+  readonly answerMs: number;
   readonly reachability: Pick<Reachability, 'explain' | 'isHopeless'>;
   /** Aborts when the client is closed. */
   readonly closing: AbortSignal;
 }
 
-export function createKeys({ api, machine, reachability, closing }: KeysDeps): Keys {
+export function createKeys({ api, machine, answerMs, reachability, closing }: KeysDeps): Keys {
   return {
     async connect(request, options = {}) {
       assertInput(connectShape, request, '');
       assertInput(cancelShape, options, '');
       const { signal } = options;
       const input = { ...request, idempotencyKey: request.idempotencyKey ?? machine.uuid() };
-      const waitMs = request.waitMs ?? WAIT_MS_DEFAULT;
-      const tryMs = waitMs + ANSWER_MS;
+      const { waitMs = WAIT_MS_DEFAULT, waitFor } = request;
+      // A controller waits for the grant, and after it for readiness.
+      const readyMs = waitFor === 'ready' ? LIMITS.waitMsMax : 0;
+      const tryMs = waitMs + readyMs + answerMs;
       const untilMs = machine.clock.nowMs() + tryMs;
       using linked = linkSignals([signal, currentContext()?.signal, closing]);
       const isHopeless = (momentMs: number): boolean => reachability.isHopeless(momentMs);
