@@ -1,3 +1,4 @@
+import type { Clock } from '@leasehold/core';
 import { startUrlProxy, waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { runForLeader } from './leader.ts';
@@ -16,10 +17,33 @@ interface Controller {
   readonly stepDown: () => Promise<void>;
 }
 
+interface ControllerOptions {
+  readonly ttlMs?: number;
+  readonly onLead?: () => void;
+  /** Called with each answer that lets it lead, before it gets it. */
+  readonly onAnswer?: ((loseAtMs: number, clock: Clock) => Promise<void>) | undefined;
+}
+
+/** The coordinator of a service, whose answers may be held back. */
+function answering(
+  { coordinator, core }: Service,
+  onAnswer: ControllerOptions['onAnswer'],
+): Service['coordinator'] {
+  if (onAnswer === undefined) return coordinator;
+  return {
+    ...coordinator,
+    async acquireOrRenew(seat) {
+      const answer = await coordinator.acquireOrRenew(seat);
+      if (answer.outcome !== 'held') await onAnswer(answer.deadlines.loseAtMs, core.clock);
+      return answer;
+    },
+  };
+}
+
 function startController(
   { databaseUrl }: Pick<Service, 'databaseUrl'>,
   address: string,
-  { ttlMs = TTL_MS, onLead = (): void => undefined } = {},
+  { ttlMs = TTL_MS, onLead = (): void => undefined, onAnswer }: ControllerOptions = {},
 ): Controller {
   const service = joinService(databaseUrl, address);
   const terms: Controller['terms'] = [];
@@ -27,7 +51,7 @@ function startController(
   const running = new AbortController();
   const ended = runForLeader(
     {
-      coordinator: service.coordinator,
+      coordinator: answering(service, onAnswer),
       clock: service.core.clock,
       ttlMs,
       lead(signal, fencingToken) {
@@ -108,6 +132,29 @@ describe('controllers', () => {
     proxy.heal();
 
     expect(wasStillLeading).toBe(false);
+  });
+
+  test('I4 an answer that comes after its own deadline begins no term', async () => {
+    const database = await startService('runners/runner-liveness.sql');
+    const answers: { readonly loseAtMs: number; readonly clock: Clock }[] = [];
+    const wereLate: boolean[] = [];
+    const late = startController(database, 'late', {
+      ttlMs: 3_000,
+      async onAnswer(loseAtMs, clock) {
+        answers.push({ loseAtMs, clock });
+        if (answers.length > 1) return;
+        // As if the process had been paused before it read the first one.
+        await new Promise<void>((resolve) => clock.at(loseAtMs, resolve));
+      },
+      onLead() {
+        const { loseAtMs = 0, clock } = answers.at(-1) ?? {};
+        wereLate.push((clock?.nowMs() ?? 0) >= loseAtMs);
+      },
+    });
+
+    await waitUntil(() => late.isLeading());
+
+    expect(wereLate).toEqual([false]);
   });
 
   test('a leader whose seat was taken away follows, and may lead again later', async () => {

@@ -36,17 +36,19 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
       candidate.follow(answer.by);
       // The lease of a dead leader ends at its expiry. A leader that steps down ends it earlier.
       askAtMs = clock.nowMs() + Math.min(answer.remainingMs, ttlMs / 3);
+    } else if (answer !== undefined && clock.nowMs() >= answer.deadlines.loseAtMs) {
+      // Too late to lead by it.
+      term?.end();
     } else if (answer !== undefined) {
       // A new term begins with a new grant, or with a renewal after this process had stopped leading.
       if (answer.outcome === 'granted' || term?.signal.aborted === true) {
         term?.end();
         term = undefined;
       }
-      if (term === undefined) {
-        term = new Term(clock);
-        candidate.lead(term.signal, answer.fencingToken);
-      }
+      const isNew = term === undefined;
+      term ??= new Term(clock);
       term.lastsUntil(answer.deadlines.loseAtMs);
+      if (isNew) candidate.lead(term.signal, answer.fencingToken);
       askAtMs = answer.deadlines.renewAtMs;
     }
     await reached(clock, askAtMs, signal);
