@@ -34,7 +34,7 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
       term?.end();
       term = undefined;
       candidate.follow(answer.by);
-      // The lease of a dead leader ends at its expiry. A leader that steps down ends it earlier.
+      // A leader that steps down ends its lease before its expiry.
       askAtMs = clock.nowMs() + Math.min(answer.remainingMs, ttlMs / 3);
     } else if (answer !== undefined && clock.nowMs() >= answer.deadlines.loseAtMs) {
       // Too late to lead by it.
