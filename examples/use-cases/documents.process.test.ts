@@ -1,4 +1,4 @@
-import { createLeasehold } from '@leasehold/client';
+import { createLeasehold, LeaseRevoked } from '@leasehold/client';
 import { openTestStage, type Stage, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createDocuments, type DocumentStore } from './documents.ts';
@@ -40,9 +40,11 @@ test('many read at once, a writer waits for them, and readers come in beside it 
   );
   await Promise.all([first.opened, second.opened]);
 
-  const published = there.publish('terms', 'new', () =>
-    here.read('terms', (text) => Promise.resolve(text)),
-  );
+  const [written, used] = [aGate(), aGate()];
+  const published = there.publish('terms', 'new', async () => {
+    written.open();
+    await used.opened;
+  });
   const line = { namespace: 'documents', name: 'terms' };
   await waitUntil(async () => {
     const { items } = await stage.api('admin').leases.waiters.query(line);
@@ -52,5 +54,34 @@ test('many read at once, a writer waits for them, and readers come in beside it 
 
   expect(await Promise.all(reads)).toEqual(['old, then old', 'old, then old']);
   // Read by another process, while the one that has written it still uses it.
-  expect(await published).toBe('new');
+  await written.opened;
+  expect(await here.read('terms', (text) => Promise.resolve(text))).toBe('new');
+  used.open();
+  await published;
+});
+
+test('I15 a use whose lease is revoked is told by its signal, and does not end as if it had been guarded', async () => {
+  const { here } = setUp();
+  const using = aGate();
+  let toldBy: unknown;
+  const read = here.read('terms', async (_text, signal) => {
+    using.open();
+    await new Promise((resolve) => {
+      signal.addEventListener('abort', resolve);
+    });
+    toldBy = signal.reason;
+  });
+  read.catch(() => undefined);
+  await using.opened;
+  const operator = stage.api('admin');
+  const held = await operator.leases.get.query({ namespace: ['documents'], key: 'terms' });
+
+  await operator.leases.revoke.mutate({
+    leaseId: held?.leaseId ?? '',
+    mode: 'force',
+    reason: 'the document is being moved',
+  });
+
+  await expect(read).rejects.toBeInstanceOf(LeaseRevoked);
+  expect(toldBy).toBeInstanceOf(LeaseRevoked);
 });

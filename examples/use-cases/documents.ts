@@ -1,4 +1,4 @@
-import type { Leasehold } from '@leasehold/client';
+import type { Lease, Leasehold } from '@leasehold/client';
 
 export interface DocumentStore {
   read(id: string, signal: AbortSignal): Promise<string>;
@@ -10,24 +10,29 @@ export interface DocumentStore {
   ): Promise<void>;
 }
 
+/** Work with a text. When the signal aborts others may write, and what called it throws a `LeaseLost`. */
+export type Use<T> = (text: string, signal: AbortSignal) => Promise<T>;
+
 /** Documents that many read at once, and one writes while nobody reads. */
 export function createDocuments(leasehold: Leasehold, store: DocumentStore) {
   const inUse = leasehold.defineLease(['documents'], { ttlMs: 10_000 });
 
   return {
     /** Reads beside other readers, and never while somebody writes. */
-    async read<T>(id: string, use: (text: string) => Promise<T>): Promise<T> {
-      await using lease = await inUse.acquire(id, { mode: 'shared', waitMs: 10_000 });
-      return await use(await store.read(id, lease.signal));
+    read<T>(id: string, use: Use<T>): Promise<T> {
+      const work = async ({ signal }: Lease) => use(await store.read(id, signal), signal);
+      return inUse.run(id, work, { mode: 'shared', waitMs: 10_000 });
     },
 
     /** Writes alone, and then lets readers in while it uses what it has written: no writer comes between. */
-    async publish<T>(id: string, text: string, use: (text: string) => Promise<T>): Promise<T> {
-      await using lease = await inUse.acquire(id, { waitMs: 10_000 });
-      const { fencingToken, signal } = lease;
-      await store.write(id, text, { fencingToken, signal });
-      await lease.downgrade();
-      return await use(await store.read(id, signal));
+    publish<T>(id: string, text: string, use: Use<T>): Promise<T> {
+      const work = async (lease: Lease) => {
+        const { fencingToken, signal } = lease;
+        await store.write(id, text, { fencingToken, signal });
+        await lease.downgrade();
+        return use(await store.read(id, signal), signal);
+      };
+      return inUse.run(id, work, { waitMs: 10_000 });
     },
   };
 }
