@@ -176,6 +176,21 @@ describe('the template hold', () => {
     expect(await kindsOf('databases', databases)).toEqual(['granted', 'released']);
   });
 
+  test('is longer than the job that extends it may run', () => {
+    const pipeline = load(pipelines[0] ?? '') as {
+      include: { inputs: Record<string, string> }[];
+      migrate: { extends: string; timeout?: string };
+    };
+    const { extends: job, timeout } = pipeline.migrate;
+    const held = pipeline.include.find(({ inputs }) => inputs['job'] === job);
+
+    expect([timeout, held?.inputs['ttl']]).toEqual([
+      expect.stringMatching(/^\d+m$/u),
+      expect.stringMatching(/^\d+m$/u),
+    ]);
+    expect(parseInt(held?.inputs['ttl'] ?? '')).toBeGreaterThan(parseInt(timeout ?? ''));
+  });
+
   test('releases it also when the job has failed, and records that', async () => {
     await writeScripts('migrate');
     const { text, databases } = aPipeline();
