@@ -7,6 +7,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { ManualClock } from '../double/index.ts';
 import { LeaseLost } from '../lease/lease.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
+import { callErrorOf, leaseholdErrorOf } from '../transport/errors.ts';
 import {
   createLeaseFetch,
   leaseHeaders,
@@ -159,6 +160,24 @@ describe('the link of tRPC', () => {
     await clock.advance(TTL_MS);
     expect(await failure).toMatchObject({ cause: { code: 'lease.lost' } });
     await service.hangUps[0];
+  });
+
+  test('tells of a call that ended with the lease, or came after it, that the lease is lost', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const service = await aService({ isSilent: true });
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const client = createTRPCClient<AnyRouter>({
+      links: [leasePropagationLink(), httpLink({ url: service.url })],
+    }) as unknown as { work: { query(): Promise<unknown> } };
+    const call = () => lease.run(() => failureOf(client.work.query()));
+    const underWay = call();
+    wire.weather = 'silent';
+    await clock.advance(TTL_MS);
+
+    for (const failure of [await underWay, await call()]) {
+      expect(leaseholdErrorOf(failure)).toMatchObject({ code: 'lease.lost', retryable: false });
+      expect(callErrorOf(failure)).toBe(lease.signal.reason);
+    }
   });
 });
 

@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { ManualClock } from '../double/index.ts';
 import { Ending } from '../signals.ts';
 import { createControllerClient } from '../transport/controller-client.ts';
+import { OutcomeUnknownError } from '../transport/errors.ts';
 import { Reachability } from '../transport/links.ts';
 import { createEnvironmentWire, createLeaseWire } from './lease-wire.ts';
 
@@ -87,6 +88,24 @@ test('a release that fails after its caller has stopped waiting, or after its ca
   await answer(askedAgain, FAILED);
 
   expect(unhandled).toEqual([]);
+});
+
+test('an acquire whose outcome is not known fails like a call whose answer was lost', async () => {
+  const { wire, next } = await setUp();
+  const request = {
+    namespace: ['jobs'],
+    key: 'k',
+    ttlMs: 30_000,
+    holder: 'h',
+    idempotencyKey: 'i',
+  };
+  const acquired = expect(wire.acquire(request, 0, new Ending())).rejects.toBeInstanceOf(
+    OutcomeUnknownError,
+  );
+
+  await answer(await next(), FAILED);
+
+  await acquired;
 });
 
 test('a request that waits for an environment says how it stands in its line, and which one was lost before', async () => {

@@ -210,11 +210,12 @@ function textsOf(value: unknown): string[] {
 }
 
 /**
- * The error of this library for an error of a call. Anything else, such as the reason of an aborted
- * signal, is returned unchanged.
+ * The error of this library for an error of a call: the `LeaseLost` itself if that ended it. Anything else, such as
+ * the reason of an aborted signal, is returned unchanged.
  */
 export function callErrorOf(thrown: unknown): unknown {
   if (!(thrown instanceof TRPCClientError)) return thrown;
+  if (thrown.cause instanceof LeaseholdCallError) return thrown.cause;
   const reason: unknown = thrown.cause?.cause;
   if (reason instanceof NoControllerAnswers) {
     return unreachableBy(reason.failures, askedUrlOf(thrown) ?? undefined);
@@ -222,16 +223,7 @@ export function callErrorOf(thrown: unknown): unknown {
   if (isUnreachable(thrown)) return new UnreachableError({ cause: thrown });
   const error = leaseholdErrorOf(thrown);
   if (error === undefined) return thrown;
-  if (error.code === 'request.outcome_unknown') {
-    const { message, details } = error;
-    return new OutcomeUnknownError({
-      message,
-      details,
-      cause: thrown,
-      hint: lostQueryHint(thrown),
-    });
-  }
-  return codedError(error.code, { ...error, cause: thrown });
+  return codedError(error.code, { ...error, cause: thrown, hint: lostQueryHint(thrown) });
 }
 
 /** Codes that have their own class. */
@@ -239,6 +231,7 @@ const CLASS_OF: Partial<Record<ErrorCode, new (options: CallErrorOptions) => Lea
   {
     'environment.frozen': EnvironmentFrozenError,
     'environment.superseded': EnvironmentSupersededError,
+    'request.outcome_unknown': OutcomeUnknownError,
     'request.unreachable': UnreachableError,
     'reservation.datacenter_unreachable': DatacenterUnreachableError,
     'reservation.store_unreachable': ReservationStoreUnreachableError,
@@ -269,9 +262,10 @@ export interface LeaseholdError {
 export function leaseholdErrorOf(error: unknown): LeaseholdError | undefined {
   if (!(error instanceof TRPCClientError)) return undefined;
   const { cause } = error;
-  if (cause instanceof LeaseError) {
+  if (cause instanceof LeaseError || cause instanceof LeaseholdCallError) {
     const { code, message, retryable, details } = cause;
-    return { code, message, retryable, incidentId: null, details };
+    const incidentId = cause instanceof LeaseholdCallError ? cause.incidentId : null;
+    return { code, message, retryable, incidentId, details };
   }
   const data: unknown = error.data;
   if (typeof data === 'object' && data !== null && 'leaseholdCode' in data) {
