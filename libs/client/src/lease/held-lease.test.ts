@@ -244,6 +244,33 @@ describe('a held lease', () => {
     expect(await lease.release()).toBe('revoked');
   });
 
+  test.each([
+    ['revoked', LeaseRevoked],
+    ['revoking', LeaseRevoking],
+  ] as const)('is %s also by a notice that comes before its grant does', async (kind, Told) => {
+    const { wire, holdings, define } = setUpLeases();
+    const acquire = wire.acquire.bind(wire);
+    wire.acquire = async (...args) => {
+      const answer = await acquire(...args);
+      if (answer.outcome === 'granted') {
+        const { leaseId } = answer.lease;
+        holdings.revoked({ leaseId: 'of another process', kind, reason: null, stopsByMs: 0 });
+        holdings.revoked({ leaseId, kind, reason: 'maintenance', stopsByMs: 0 });
+      }
+      return answer;
+    };
+
+    const told = await define({ ttlMs: TTL_MS })
+      .acquire('k')
+      .then(
+        (lease) => lease.revoking.reason as unknown,
+        (error: unknown) => error,
+      );
+
+    expect(told).toBeInstanceOf(Told);
+    expect(told).toMatchObject({ note: 'maintenance' });
+  });
+
   test('is not renewed when the session starts over, if it is not to be renewed', async () => {
     const { clock, wire, holdings, taker } = setUpLeases();
     const lease = await taker.acquire({

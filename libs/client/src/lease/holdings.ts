@@ -34,6 +34,8 @@ const RELEASE_TRY_MS = 2_000;
 /** An update is answered within this time, or fails. */
 const UPDATE_MS_MAX = 10_000;
 const UPDATE_TRY_MS = 5_000;
+/** Most of them are of other processes with the same token. */
+const EARLY_NOTICES_MAX = 1_000;
 
 interface Due {
   readonly lease: HeldLease;
@@ -57,6 +59,8 @@ export class Holdings implements LeaseOwner {
   readonly #leases: HeldLease[] = [];
   /** By their ids, from a notice until the next tick. */
   #byId: Map<string, HeldLease> | undefined;
+  /** Of leases that are not kept: one may come before the answer that grants its lease. The oldest first. */
+  readonly #earlyNotices = new Map<string, RevocationNotice>();
   readonly #releases: Tries;
   readonly #appointments = new Appointments<HeldLease>();
   readonly #pulse = { atMs: -Infinity };
@@ -82,6 +86,11 @@ export class Holdings implements LeaseOwner {
     lease.place = this.#leases.push(lease) - 1;
     this.#byId = undefined;
     this.#stopTicking ??= outsideOfWork(() => this.#machine.clock.onTick((at) => this.tick(at)));
+    const notice = this.#earlyNotices.get(lease.leaseId);
+    if (notice !== undefined) {
+      this.#earlyNotices.delete(lease.leaseId);
+      lease.revoked(notice);
+    }
     if (lease.dueAtMs <= nowMs) this.#judge([lease], nowMs);
     else this.#schedule(lease);
   }
@@ -105,10 +114,19 @@ export class Holdings implements LeaseOwner {
     this.#judge(leases, nowMs);
   }
 
-  /** A notice of the session: one of ours, or of another process with the same token. */
+  /** A notice of the session: one of ours, or of another process with the same token, or of one that is on its way. */
   revoked(notice: RevocationNotice): void {
     this.#byId ??= new Map(this.#leases.map((lease) => [lease.leaseId, lease]));
-    this.#byId.get(notice.leaseId)?.revoked(notice);
+    const lease = this.#byId.get(notice.leaseId);
+    if (lease === undefined) this.#keepEarly(notice);
+    else lease.revoked(notice);
+  }
+
+  #keepEarly(notice: RevocationNotice): void {
+    this.#earlyNotices.delete(notice.leaseId);
+    this.#earlyNotices.set(notice.leaseId, notice);
+    const [oldest = ''] = this.#earlyNotices.keys();
+    if (this.#earlyNotices.size > EARLY_NOTICES_MAX) this.#earlyNotices.delete(oldest);
   }
 
   /**
