@@ -109,6 +109,8 @@ export interface TestLeasehold extends AsyncDisposable {
 
 /** The time that one answer takes at most, in addition to the time in line; as with a real controller. */
 const ANSWER_MS = 10_000;
+/** A controller repeats the notices of this time to a session that begins. */
+const NOTICES_REPEATED_MS = 60_000;
 /** The clock at the start. Not 0, so that a time in the past is not negative. */
 const START_MS = 1_000_000;
 
@@ -116,14 +118,17 @@ interface Client {
   readonly leasehold: Leasehold;
   readonly link: TestLink;
   readonly faces: Faces;
+  /** The notices that were sent while its link was cut, the oldest first. */
+  readonly missed: { readonly notice: RevocationNotice; readonly atMs: number }[];
 }
 
 export function createTestLeasehold(): TestLeasehold {
   const clock = new ManualClock(START_MS);
   const clients = new Map<Leasehold, Client>();
   const tell = (notice: RevocationNotice): void => {
-    for (const { link, faces } of clients.values()) {
-      if (!link.isCut()) faces.revoked(notice);
+    for (const { link, faces, missed } of clients.values()) {
+      if (link.isCut()) missed.push({ notice, atMs: clock.nowMs() });
+      else faces.revoked(notice);
     }
   };
   const registry = new TestRegistry(clock, tell);
@@ -162,9 +167,13 @@ export function createTestLeasehold(): TestLeasehold {
     },
     cutOff: (leasehold) => clientOf(leasehold).link.cut(),
     heal(leasehold) {
-      const { link, faces } = clientOf(leasehold);
+      const { link, faces, missed } = clientOf(leasehold);
       link.heal();
       registry.tellObservers();
+      const sinceMs = clock.nowMs() - NOTICES_REPEATED_MS;
+      for (const { notice, atMs } of missed.splice(0)) {
+        if (atMs >= sinceMs) faces.revoked(notice);
+      }
       faces.recheck();
     },
     async revoke(scope, { mode = 'force', reason } = {}) {
@@ -223,7 +232,7 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     close: () => faces.close(),
   });
   const leasehold = withoutController(leases);
-  return { leasehold, link, faces };
+  return { leasehold, link, faces, missed: [] };
 }
 
 function scopeOf({ face = 'lease', namespace, key }: TestScope): LeaseScope {

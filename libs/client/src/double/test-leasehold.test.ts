@@ -157,6 +157,28 @@ describe('what goes wrong', () => {
     expect(lease.isHeld).toBe(true);
   });
 
+  test.each([
+    ['within a minute is told of the revocations that it has missed', 59_000, true],
+    ['later is not', 61_000, false],
+  ])('a client that is healed %s', async (_what, cutMs, isTold) => {
+    const { test, one } = setUp();
+    // Nothing asks about it, because it is not renewed.
+    const durationMs = 300_000;
+    const attempt = await one.environments.tryAcquire('prod', { action: 'deploy', durationMs });
+    if (attempt.outcome !== 'granted') throw new Error('it is free');
+    const { lease } = attempt;
+    test.cutOff(one);
+    const prod = { face: 'environment', namespace: [], key: 'prod' } as const;
+    await test.revoke(prod, { reason: 'an incident' });
+    await test.advance(cutMs);
+    expect(lease.signal.aborted).toBe(false);
+
+    test.heal(one);
+
+    expect(lease.signal.aborted).toBe(isTold);
+    if (isTold) expect(lease.signal.reason).toMatchObject({ note: 'an incident' });
+  });
+
   test('after a stall past the deadline work may not act, although no signal has arrived yet', async () => {
     const { test, jobs } = setUp();
     const lease = await jobs.acquire('nightly');
