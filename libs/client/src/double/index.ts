@@ -23,7 +23,7 @@ import type { LeaseScope } from '../lease/lease.ts';
 import { type Leasehold, leasesOf, type LeasesOfClient } from '../leasehold-parts.ts';
 import type { Machine } from '../machine.ts';
 import type { Ending } from '../signals.ts';
-import { UnreachableError } from '../transport/errors.ts';
+import { LeaseholdCallError, UnreachableError } from '../transport/errors.ts';
 import {
   oneAtATime,
   type TestEvent,
@@ -68,6 +68,8 @@ export interface TestRevoke {
  *
  * Time stands still until {@link advance} or {@link stall} is called. So a call that waits, for a lease that
  * somebody holds or for an answer that does not arrive, must not be awaited before time has passed.
+ *
+ * A lease has one holder, and there is one datacenter: other modes, and a `datacenter`, are refused.
  *
  * There is no controller: `acquireAll`, `api`, `keys`, `backends`, `gateway` and `reservations` of a client throw an error. Replace them
  * in your test, or use a real Leasehold.
@@ -285,6 +287,15 @@ interface WireDeps {
   readonly clock: ManualClock;
 }
 
+/** A lease of a datacenter that is named is another one than that of the caller's own, unless both are the same. */
+function inOneDatacenter(): LeaseholdCallError {
+  return new LeaseholdCallError('request.invalid', {
+    message:
+      'datacenter must be absent here: datacenters are not part of the test double; use a controller',
+    details: { field: 'datacenter' },
+  });
+}
+
 class TestWire implements LeaseWire {
   readonly #face: TestFace;
   readonly #deps: WireDeps;
@@ -300,6 +311,7 @@ class TestWire implements LeaseWire {
     ending: Ending,
     callMs?: number,
   ): Promise<AcquireAnswer> {
+    if (request.datacenter !== undefined) return Promise.reject(inOneDatacenter());
     const { registry, link, clock } = this.#deps;
     const localTimeMs = clock.nowMs();
     const isThere = (): boolean => link.wasOpenSince(localTimeMs);

@@ -238,6 +238,17 @@ describe('what goes wrong', () => {
     expect(() => one.keys).toThrow('`keys` needs a controller');
   });
 
+  test('a datacenter is refused, because it may make another lease of a key, or not', async () => {
+    const { test, one, jobs } = setUp();
+    const refused = { code: 'request.invalid', details: { field: 'datacenter' } };
+
+    await expect(jobs.acquire('nightly', { datacenter: 'dc1' })).rejects.toMatchObject(refused);
+    await expect(
+      one.environments.tryAcquire('prod', { action: 'deploy', datacenter: 'dc1' }),
+    ).rejects.toMatchObject(refused);
+    expect(test.historyOf(NIGHTLY)).toEqual([]);
+  });
+
   test('an environment is not shared, which names the field and what is allowed', async () => {
     const { one } = setUp();
     const attempt = await one.environments.tryAcquire('prod', { action: 'deploy' });
