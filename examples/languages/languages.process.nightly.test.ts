@@ -3,7 +3,10 @@
  * machine lacks are printed; with `npm run test:all` none may be missing.
  */
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer, request as httpRequest, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -14,7 +17,7 @@ import {
   type ControllerProcess,
   type TestProcess,
 } from '@leasehold/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { languagesHere } from './testing/languages.ts';
 
 const run = promisify(execFile);
@@ -61,6 +64,60 @@ afterAll(async () => {
   for (const end of endings) await end();
 });
 
+type Answer = (response: ServerResponse) => void;
+
+/** An address of the controller at which the first requests for the events are answered so. */
+async function startFront(...answers: Answer[]): Promise<string> {
+  const server = createServer((request, response) => {
+    const { method, headers, url = '' } = request;
+    const answer = url.startsWith('/trpc/events.watch') ? answers.shift() : undefined;
+    if (answer !== undefined) {
+      answer(response);
+      return;
+    }
+    const onward = httpRequest(new URL(url, controller.url), { method, headers }, (from) => {
+      response.writeHead(from.statusCode ?? 502, from.headers);
+      from.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+/** The body of an error, as a controller sends it. */
+function refusal(leaseholdCode: string, retryable: boolean): object {
+  return { message: 'refused', code: -32_000, data: { leaseholdCode, retryable } };
+}
+
+const refuse =
+  (leaseholdCode: string, retryable: boolean): Answer =>
+  (response) => {
+    response.writeHead(429, { 'content-type': 'application/json' });
+    response.end(JSON.stringify({ error: refusal(leaseholdCode, retryable) }));
+  };
+
+const endStream =
+  (leaseholdCode: string, retryable: boolean): Answer =>
+  (response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const data = JSON.stringify(refusal(leaseholdCode, retryable));
+    response.end(`event: serialized-error\ndata: ${data}\n\n`);
+  };
+
+/** A connection that nobody ends and over which nothing comes. */
+const beSilent: Answer = (response) => {
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  response.write('event: connected\ndata: {}\n\n');
+};
+
 describe('a lease from another language', () => {
   test('is tried in every language that this machine has', () => {
     expect(present.map(({ name }) => name)).not.toEqual([]);
@@ -98,6 +155,50 @@ describe('a lease from another language', () => {
         'event: granted',
         'event: released',
       ]);
+    },
+  );
+
+  test.each(present)(
+    '$name: a stream of events that is refused for now, ended for now or silent is asked for again',
+    { timeout: RUN_MS_MAX },
+    async ({ name, cwd, command: [program = '', ...args] }) => {
+      const url = await startFront(
+        refuse('request.rate_limited', true),
+        endStream('quota.exceeded', true),
+        beSilent,
+      );
+
+      const { stdout } = await run(program, [...args, `again-${name.toLowerCase()}`], {
+        cwd,
+        env: { ...env, LEASEHOLD_URL: url },
+        timeout: RUN_MS_MAX,
+      });
+
+      expect(stdout.trimEnd().split('\n').slice(-4)).toEqual([
+        'event: granted',
+        'event: released',
+        'event: granted',
+        'event: released',
+      ]);
+    },
+  );
+
+  test.each(present)(
+    '$name: a stream of events that is refused for good ends the program, which says why',
+    { timeout: RUN_MS_MAX },
+    async ({ name, cwd, command: [program = '', ...args] }) => {
+      const url = await startFront(endStream('events.compacted', false));
+
+      const failure = run(program, [...args, `refused-${name.toLowerCase()}`], {
+        cwd,
+        env: { ...env, LEASEHOLD_URL: url },
+        timeout: RUN_MS_MAX,
+      });
+
+      await expect(failure).rejects.toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('events.compacted') as string,
+      });
     },
   );
 });

@@ -22,11 +22,42 @@ ask() {
     --header @"$folder/headers" --get --data-urlencode "input=$2" "$LEASEHOLD_URL/trpc/$1"
 }
 
-# Server-sent events. With an id, the stream continues after that event. It ends when it is killed: run it with &.
-watch() {
-  exec curl --silent --no-buffer --header @"$folder/headers" ${1:+--header "last-event-id: $1"} \
+# One stream of server-sent events, after the event with this id. It has a ping every 3 seconds. It is given up 10 seconds
+# after its last byte: curl counts those of the last 5 seconds, and there must be none for 5.
+stream() {
+  exec curl --silent --no-buffer --connect-timeout 10 --speed-limit 1 --speed-time 5 \
+    --header @"$folder/headers" --header "last-event-id: $1" \
     --get --data-urlencode "input={\"namespace\":\"examples\",\"name\":\"$key\"}" \
-    "$LEASEHOLD_URL/trpc/events.watch"
+    "$LEASEHOLD_URL/trpc/events.watch" 2> /dev/null
+}
+
+# Prints events as they happen, each once. A stream that breaks, or was refused for now, continues after the last
+# event. It ends when it is refused for good, or killed: run it with &.
+watch() {
+  local last_id=$1 event id data name value
+  while true; do
+    event='' id='' data=''
+    while read -r name value || [ -n "$name" ]; do
+      case $name in
+        event:) event=$value ;;
+        id:) id=$value ;;
+        data:) data=$value ;;
+        '')
+          # Events without an id are of the stream itself, such as pings.
+          [ -n "$id" ] && last_id=$id && echo "$data"
+          [ "$event" = serialized-error ] && fail_unless_passing "$data"
+          event='' id='' data=''
+          ;;
+        # No stream, but the body of an error.
+        *) fail_unless_passing "$name $value" ;;
+      esac
+    done < <(stream "$last_id")
+    sleep 1
+  done
+}
+
+fail_unless_passing() {
+  [[ $1 != *'"retryable":false'* ]] || { echo "the stream was refused: $1" >&2 && exit 1; }
 }
 
 # The first text or number with this name in an answer. For more than an example, use jq.
@@ -42,7 +73,7 @@ now_ms() {
 }
 
 write() {
-  curl --silent --request PUT --header "fencing-token: $1" --data "$2" "$STORE_URL/$key"
+  curl --silent --max-time 20 --request PUT --header "fencing-token: $1" --data "$2" "$STORE_URL/$key"
 }
 
 acquire() {
@@ -92,8 +123,8 @@ release
 # From before the first grant: nothing is missed.
 : > "$folder/events"
 watch "$last_id" >> "$folder/events" &
-for _ in $(seq 200); do
-  [ "$(grep -c '"kind"' "$folder/events")" -ge 4 ] && break
+while [ "$(wc -l < "$folder/events")" -lt 4 ]; do
+  kill -0 $!
   sleep 0.1
 done
 grep '"kind"' "$folder/events" | while read -r event; do

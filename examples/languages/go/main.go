@@ -22,7 +22,9 @@ import (
 
 const (
 	answerTimeout = 20 * time.Second
-	triesMax      = 5
+	// A stream without news has a ping every three seconds.
+	idleTimeout = 10 * time.Second
+	triesMax    = 5
 )
 
 var (
@@ -173,7 +175,9 @@ func release(held *lease) (string, error) {
 
 // write is a fenced write: the store refuses it if it has seen a larger token.
 func write(key, fencingToken, value string) (string, error) {
-	request, err := http.NewRequest(http.MethodPut, storeURL+"/"+key, strings.NewReader(value))
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, storeURL+"/"+key, strings.NewReader(value))
 	if err != nil {
 		return "", err
 	}
@@ -189,8 +193,8 @@ func write(key, fencingToken, value string) (string, error) {
 
 type event struct{ ID, Kind string }
 
-// watch calls take with events as they happen, each once, until it returns false. A stream that breaks
-// continues after the last event.
+// watch calls take with events as they happen, each once, until it returns false. A stream that breaks, or was
+// refused for now, continues after the last event.
 func watch(ctx context.Context, wanted any, lastID string, take func(event) bool) error {
 	target, err := addressOf("events.watch", wanted)
 	if err != nil {
@@ -198,26 +202,13 @@ func watch(ctx context.Context, wanted any, lastID string, take func(event) bool
 	}
 	isOver := false
 	for !isOver {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
-		if err != nil {
-			return err
-		}
-		request.Header.Set("authorization", "Bearer "+token)
-		request.Header.Set("last-event-id", lastID)
-		response, err := http.DefaultClient.Do(request)
-		if err == nil && response.StatusCode >= 400 && response.StatusCode < 500 {
-			return errors.New("the stream was refused: " + response.Status)
-		}
-		if err == nil {
-			err = eventsIn(response.Body, func(one event) bool {
-				lastID = one.ID
-				isOver = !take(one)
-				return !isOver
-			})
-			response.Body.Close()
-		}
-		var ended *streamError
-		if errors.As(err, &ended) {
+		err := follow(ctx, target, lastID, func(one event) bool {
+			lastID = one.ID
+			isOver = !take(one)
+			return !isOver
+		})
+		var refused *Refused
+		if errors.As(err, &refused) && !refused.Data.Retryable {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -231,22 +222,50 @@ func watch(ctx context.Context, wanted any, lastID string, take func(event) bool
 	return nil
 }
 
-// streamError ends a stream: a limit that is reached, or events that are no longer kept.
-type streamError struct{ data string }
+// follow reads one stream, until it ends, take returns false, or no line has come for idleTimeout.
+func follow(ctx context.Context, target, lastID string, take func(event) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	idle := time.AfterFunc(idleTimeout, cancel)
+	defer idle.Stop()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("authorization", "Bearer "+token)
+	request.Header.Set("last-event-id", lastID)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		var read struct{ Error *Refused }
+		if json.NewDecoder(response.Body).Decode(&read) == nil && read.Error != nil {
+			return read.Error
+		}
+		// A proxy has answered.
+		return errors.New(response.Status)
+	}
+	return eventsIn(response.Body, func() { idle.Reset(idleTimeout) }, take)
+}
 
-func (s *streamError) Error() string { return "the stream ended: " + s.data }
-
-func eventsIn(stream io.Reader, take func(event) bool) error {
+func eventsIn(stream io.Reader, onLine func(), take func(event) bool) error {
 	fields := map[string]string{}
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
+		onLine()
 		if name, value, _ := strings.Cut(lines.Text(), ": "); name != "" {
 			fields[name] = value
 			continue
 		}
 		if fields["event"] == "serialized-error" {
-			return &streamError{fields["data"]}
+			var refused Refused
+			if err := json.Unmarshal([]byte(fields["data"]), &refused); err != nil {
+				return err
+			}
+			return &refused
 		}
 		// Events without an id are of the stream itself, such as pings.
 		if fields["id"] != "" {
@@ -302,7 +321,7 @@ func run(key string) error {
 	}
 
 	// From before the first grant: nothing is missed.
-	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	seen := 0
 	wanted := map[string]any{"namespace": "examples", "name": key}

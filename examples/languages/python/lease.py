@@ -20,6 +20,8 @@ HEADERS = {"authorization": "Bearer " + os.environ["LEASEHOLD_TOKEN"]}
 HOLDER = f"lease.py on {socket.gethostname()}"
 TRIES_MAX = 5
 ANSWER_S = 20
+# A stream without news has a ping every three seconds.
+IDLE_S = 10
 
 # A clock that nobody sets, and that goes on while the machine sleeps.
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -53,7 +55,7 @@ def send(request):
 def failure_of(error):
     try:
         return Refused(json.load(error)["error"])
-    except ValueError:
+    except (ValueError, KeyError, TypeError):
         # A proxy has answered.
         return OSError(f"HTTP {error.code}")
 
@@ -131,23 +133,30 @@ def write(key, token, value):
 
 
 def watch(wanted, last_id):
-    """Events as they happen, each once: a stream that breaks continues after the last event."""
+    """Events as they happen, each once.
+
+    A stream that breaks, or was refused for now, continues after the last event.
+    """
     while True:
         headers = {**HEADERS, "last-event-id": last_id}
         request = urllib.request.Request(address_of("events.watch", wanted), headers=headers)
         try:
-            # A stream without news has a ping every three seconds.
-            with urllib.request.urlopen(request, timeout=10) as stream:
+            with urllib.request.urlopen(request, timeout=IDLE_S) as stream:
                 for event in events_in(stream):
                     last_id = event["id"]
                     yield event
         except urllib.error.HTTPError as error:
-            failure = failure_of(error)
-            if isinstance(failure, Refused):
-                raise failure from None
-            time.sleep(1)
+            raise_unless_passing(failure_of(error))
+        except Refused as refused:
+            raise_unless_passing(refused)
         except BROKEN:
-            time.sleep(1)
+            pass
+        time.sleep(1)
+
+
+def raise_unless_passing(failure):
+    if isinstance(failure, Refused) and not failure.retryable:
+        raise failure from None
 
 
 def events_in(stream):
@@ -159,7 +168,7 @@ def events_in(stream):
             continue
         # Events without an id are of the stream itself, such as pings.
         if fields.get("event") == "serialized-error":
-            raise SystemExit(f"the stream ended: {fields['data']}")
+            raise Refused(json.loads(fields["data"]))
         if "id" in fields:
             yield json.loads(fields["data"])
         fields = {}
