@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock, LeaseCoordinator, LeaseUseCase } from '@leasehold/core';
+import type {
+  Clock,
+  CoordinatorAcquireOrRenew,
+  LeaseCoordinator,
+  LeaseUseCase,
+} from '@leasehold/core';
 
 /** How soon to ask again when the database did not answer. */
 const RETRY_MS = 250;
@@ -34,21 +39,10 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
       term?.end();
       term = undefined;
       candidate.follow(answer.by);
-      // A leader that steps down ends its lease before its expiry.
+      // The lease of a dead leader ends at its expiry. A leader that steps down ends it earlier.
       askAtMs = clock.nowMs() + Math.min(answer.remainingMs, ttlMs / 3);
-    } else if (answer !== undefined && clock.nowMs() >= answer.deadlines.loseAtMs) {
-      // Too late to lead by it.
-      term?.end();
     } else if (answer !== undefined) {
-      // A new term begins with a new grant, or with a renewal after this process had stopped leading.
-      if (answer.outcome === 'granted' || term?.signal.aborted === true) {
-        term?.end();
-        term = undefined;
-      }
-      const isNew = term === undefined;
-      term ??= new Term(clock);
-      term.lastsUntil(answer.deadlines.loseAtMs);
-      if (isNew) candidate.lead(term.signal, answer.fencingToken);
+      term = leadBy(candidate, answer, term);
       askAtMs = answer.deadlines.renewAtMs;
     }
     await reached(clock, askAtMs, signal);
@@ -56,6 +50,18 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
   if (term === undefined) return;
   term.end();
   await coordinator.releaseOk(seat, undefined);
+}
+
+type GrantedOrRenewed = Exclude<CoordinatorAcquireOrRenew, { readonly outcome: 'held' }>;
+
+/** A new term begins with a new grant, or with a renewal after this process had stopped leading. */
+function leadBy(candidate: Candidate, answer: GrantedOrRenewed, before: Term | undefined): Term {
+  const isNew = before === undefined || before.signal.aborted || answer.outcome === 'granted';
+  if (isNew) before?.end();
+  const term = isNew ? new Term(candidate.clock) : before;
+  term.lastsUntil(answer.deadlines.loseAtMs);
+  if (isNew && !term.signal.aborted) candidate.lead(term.signal, answer.fencingToken);
+  return term;
 }
 
 /** The time from an election until this process must stop leading. */
@@ -78,6 +84,8 @@ class Term {
     this.#cancelDeadline = this.#clock.at(loseAtMs, () => {
       this.end();
     });
+    // The answer came too late to lead by it.
+    if (this.#clock.nowMs() >= loseAtMs) this.end();
   }
 
   end(): void {
