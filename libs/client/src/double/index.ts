@@ -23,7 +23,7 @@ import type { LeaseScope } from '../lease/lease.ts';
 import { type Leasehold, leasesOf, type LeasesOfClient } from '../leasehold-parts.ts';
 import type { Machine } from '../machine.ts';
 import type { Ending } from '../signals.ts';
-import { LeaseholdCallError, UnreachableError } from '../transport/errors.ts';
+import { UnreachableError } from '../transport/errors.ts';
 import {
   oneAtATime,
   type TestEvent,
@@ -69,7 +69,8 @@ export interface TestRevoke {
  * Time stands still until {@link advance} or {@link stall} is called. So a call that waits, for a lease that
  * somebody holds or for an answer that does not arrive, must not be awaited before time has passed.
  *
- * A lease has one holder, and there is one datacenter: other modes, and a `datacenter`, are refused.
+ * A lease has one holder, and there is one datacenter: other modes are refused, and a `datacenter` is
+ * an error.
  *
  * There is no controller: `acquireAll`, `api`, `keys`, `backends`, `gateway` and `reservations` of a client throw an error. Replace them
  * in your test, or use a real Leasehold.
@@ -288,12 +289,10 @@ interface WireDeps {
 }
 
 /** A lease of a datacenter that is named is another one than that of the caller's own, unless both are the same. */
-function inOneDatacenter(): LeaseholdCallError {
-  return new LeaseholdCallError('request.invalid', {
-    message:
-      'datacenter must be absent here: datacenters are not part of the test double; use a controller',
-    details: { field: 'datacenter' },
-  });
+function inOneDatacenter(): Error {
+  return new Error(
+    '`datacenter` needs a controller, and a test Leasehold has none: leave it out in your test, or use a real one.',
+  );
 }
 
 class TestWire implements LeaseWire {

@@ -238,14 +238,14 @@ describe('what goes wrong', () => {
     expect(() => one.keys).toThrow('`keys` needs a controller');
   });
 
-  test('a datacenter is refused, because it may make another lease of a key, or not', async () => {
+  test('a datacenter throws an error, because it may make another lease of a key, or not', async () => {
     const { test, one, jobs } = setUp();
-    const refused = { code: 'request.invalid', details: { field: 'datacenter' } };
+    const error = '`datacenter` needs a controller';
 
-    await expect(jobs.acquire('nightly', { datacenter: 'dc1' })).rejects.toMatchObject(refused);
+    await expect(jobs.acquire('nightly', { datacenter: 'dc1' })).rejects.toThrow(error);
     await expect(
       one.environments.tryAcquire('prod', { action: 'deploy', datacenter: 'dc1' }),
-    ).rejects.toMatchObject(refused);
+    ).rejects.toThrow(error);
     expect(test.historyOf(NIGHTLY)).toEqual([]);
   });
 
