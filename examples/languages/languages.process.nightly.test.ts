@@ -184,7 +184,7 @@ describe('a lease from another language', () => {
   );
 
   test.each(present)(
-    '$name: a stream of events that is refused for good ends the program, which says why',
+    '$name: a stream of events that is refused permanently ends the program, which says why',
     { timeout: RUN_MS_MAX },
     async ({ name, cwd, command: [program = '', ...args] }) => {
       const url = await startFront(endStream('events.compacted', false));

@@ -32,7 +32,7 @@ stream() {
 }
 
 # Prints events as they happen, each once. A stream that breaks, or was refused for now, continues after the last
-# event. It ends when it is refused for good, or killed: run it with &.
+# event. It ends when it is refused permanently, or killed: run it with &.
 watch() {
   local last_id=$1 event id data name value
   while true; do
