@@ -30,15 +30,26 @@ export function useSession(): SessionView {
   return session;
 }
 
-/** Why the person may not do what needs this role; undefined when they may. */
-export function useWhyNot(needed: Role): string | undefined {
-  return whyNot(useSession().role, needed);
+/** What a thing needs besides a role. */
+interface Needs {
+  /** Whether it concerns all namespaces: not for who is limited to some. True of whatever administrators do. */
+  readonly isOfAll?: boolean;
 }
 
-/** Why somebody may not do a thing; undefined when they may. The controller decides again. */
-function whyNot(role: Role, needed: Role): string | undefined {
-  if (roleAllows(role, needed)) return undefined;
-  return `This needs the role ${needed}; yours is ${role}.`;
+/** Why the person may not do what needs this role; undefined when they may. */
+export function useWhyNot(needed: Role, needs?: Needs): string | undefined {
+  return whyNot(useSession(), needed, needs);
+}
+
+/** Why somebody may not do a thing; undefined when they may. The controller decides again. Pure. */
+export function whyNot(
+  { role, namespaces }: Pick<SessionView, 'role' | 'namespaces'>,
+  needed: Role,
+  { isOfAll = needed === 'admin' }: Needs = {},
+): string | undefined {
+  if (!roleAllows(role, needed)) return `This needs the role ${needed}; yours is ${role}.`;
+  if (!isOfAll || namespaces === null) return undefined;
+  return 'This concerns all namespaces, and you are limited to some.';
 }
 
 const state = createSignal(false);

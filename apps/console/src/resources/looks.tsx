@@ -93,7 +93,7 @@ function remainingText(remainingMs: number): string {
  * did. Without a link for those who may not read the audit, and for what no person did.
  */
 export function PersonLink({ name }: { readonly name: string }) {
-  const isAllowed = useWhyNot('operator') === undefined;
+  const isAllowed = useWhyNot('operator', { isOfAll: true }) === undefined;
   if (!isAllowed || !isPerson(name)) return <LongName>{name}</LongName>;
   return (
     <Link href={doneBy(name)} title={`Everything by ${name}`}>

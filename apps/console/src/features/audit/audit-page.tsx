@@ -35,7 +35,7 @@ const ACTION_OPTIONS = AUDIT_ACTIONS.map((value) => ({ value, label: actionName(
 
 /** Who did what to what, why, from where, and when. */
 export function AuditPage() {
-  const whyNot = useWhyNot('operator');
+  const whyNot = useWhyNot('operator', { isOfAll: true });
   if (whyNot === undefined) return <Audit />;
   return (
     <>

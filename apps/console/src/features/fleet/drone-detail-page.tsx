@@ -25,11 +25,13 @@ import {
   type Drone,
   DRONE_ACTS,
   droneNotice,
+  FleetNotAllowed,
   Heartbeat,
   isolationFacts,
   LoadBar,
   roundTrip,
   useDroneWhyNot,
+  useFleetWhyNot,
 } from './drones.tsx';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
 import classes from './fleet.module.css';
@@ -42,14 +44,12 @@ const DroneActDialog = lazyDialog('request', () =>
 const EVERY_MS = 2_000;
 
 /** One machine: whether it reports, what it can run, and what it runs. */
-export function DroneDetailPage({
-  droneId,
-  datacenter,
-}: {
-  readonly droneId: string;
-  /** The drone's datacenter; if empty, this controller's. */
-  readonly datacenter: string;
-}) {
+export function DroneDetailPage(of: OfDrone) {
+  const whyNot = useFleetWhyNot();
+  return whyNot === undefined ? <OneDrone {...of} /> : <FleetNotAllowed whyNot={whyNot} />;
+}
+
+function OneDrone({ droneId, datacenter }: OfDrone) {
   const input = { droneId, ...at(datacenter) };
   const read = useLiveQuery('drones', 'get', input, { everyMs: EVERY_MS });
   return (
@@ -246,7 +246,7 @@ function timeText(seconds: number | undefined, otherwise: string): string {
 const SHOWN = ['running', 'all'] as const;
 const TABS_EVERY_MS = 3_000;
 
-/** The drone whose backends and keys the tabs show. */
+/** The drone that the page shows. */
 interface OfDrone {
   readonly droneId: string;
   /** The drone's datacenter; if empty, this controller's. */

@@ -30,10 +30,12 @@ import {
   type Drone,
   DRONE_ACTS,
   type DroneAct,
+  FleetNotAllowed,
   Heartbeat,
   LoadBar,
   roundTrip,
   useDroneWhyNot,
+  useFleetWhyNot,
 } from './drones.tsx';
 import type { DroneActRequest } from './fleet-dialogs.tsx';
 
@@ -48,6 +50,11 @@ const STATUS_OPTIONS = DRONE_STATUSES.map((value) => ({ value, label: DRONE_LOOK
 
 /** The machines that run backends: how full they are, and whether they report. */
 export function DronesPage() {
+  const whyNot = useFleetWhyNot();
+  return whyNot === undefined ? <Drones /> : <FleetNotAllowed whyNot={whyNot} />;
+}
+
+function Drones() {
   const [address, setAddress] = useQueryStates({
     q: textParam.withDefault(''),
     status: textParam,

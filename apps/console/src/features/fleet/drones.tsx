@@ -9,6 +9,8 @@ import {
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute, ago, count, countText, duration } from '~/lib/format.ts';
 import { useWhyNot } from '~/lib/session.tsx';
+import { PageHeader } from '~/ui/page.tsx';
+import { NotAllowed } from '~/ui/states.tsx';
 import { Tip } from '~/ui/tip.tsx';
 import classes from './fleet.module.css';
 
@@ -71,9 +73,24 @@ export const DRONE_ACTS: readonly {
   { act: 'remove', label: 'Remove', icon: IconTrash },
 ];
 
+/** Why the person may not see drones, which run backends of all namespaces; undefined when they may. */
+export function useFleetWhyNot(): string | undefined {
+  return useWhyNot('viewer', { isOfAll: true });
+}
+
+/** In place of a page about drones. */
+export function FleetNotAllowed({ whyNot }: { readonly whyNot: string }) {
+  return (
+    <>
+      <PageHeader title="Drones" />
+      <NotAllowed whyNot={whyNot}>Drones run backends of all of them.</NotAllowed>
+    </>
+  );
+}
+
 /** Why an act may not be done to a drone now: the person's role, or the drone's state. */
 export function useDroneWhyNot(): (act: DroneAct, drone: Drone) => string | undefined {
-  const whyNotOperator = useWhyNot('operator');
+  const whyNotOperator = useWhyNot('operator', { isOfAll: true });
   const whyNotAdmin = useWhyNot('admin');
   return (act, drone) =>
     (act === 'remove' ? whyNotAdmin : whyNotOperator) ?? actProblem(act, drone);

@@ -6,6 +6,7 @@ import { fullName } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { routes } from '~/lib/routes.ts';
 import { withField } from '~/lib/search.ts';
+import { useWhyNot } from '~/lib/session.tsx';
 import { failingLook, isFailure, keyBackendLook } from '~/resources/backend-looks.ts';
 import { isInForce } from '~/resources/grant-view.ts';
 import { GrantList, type GrantListState, useGrantListState } from '~/resources/list/grant-list.tsx';
@@ -54,12 +55,14 @@ export function KeysPage() {
 
 /** The search's `drone:`, as a menu. */
 function DroneFilter({ list: { state, filter } }: { readonly list: GrantListState }) {
+  const isAllowed = useWhyNot('viewer', { isOfAll: true }) === undefined;
   const drones = useLiveQuery(
     'drones',
     'list',
     { limit: 100, ...filter.input },
-    { everyMs: 30_000, isOnTimer: true },
+    { everyMs: 30_000, isOnTimer: true, enabled: isAllowed },
   );
+  if (!isAllowed) return null;
   return (
     <FilterMenu
       label="Drone"

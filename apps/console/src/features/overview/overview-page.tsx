@@ -27,7 +27,7 @@ import { failureLook } from '~/resources/backend-looks.ts';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Facts, PageHeader, Panel, PlainTable } from '~/ui/page.tsx';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';
-import { ErrorState, Notice } from '~/ui/states.tsx';
+import { ErrorState, NotAllowed, Notice } from '~/ui/states.tsx';
 import { Link, LookBadge, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 import { ChartPanels, useSteps } from './charts/chart-panels.tsx';
@@ -126,7 +126,7 @@ function HoldOffAlarm({
   readonly holdOff: HoldOffView;
   readonly datacenter: string;
 }) {
-  const whyNot = useWhyNot('operator');
+  const whyNot = useWhyNot('operator', { isOfAll: true });
   const [ending, setEnding] = useState<HoldOffView | null>(null);
   const { since, until, cause, remainingMs } = holdOff;
   const begun = since === null ? '' : ` since ${absolute(since)}`;
@@ -197,6 +197,17 @@ const NO_ACTS: readonly AuditEntry[] = [];
 
 /** Shows within ten seconds whether the system is healthy. */
 export function OverviewPage() {
+  const whyNot = useWhyNot('viewer', { isOfAll: true });
+  if (whyNot === undefined) return <Overview />;
+  return (
+    <>
+      <PageHeader title="Overview" />
+      <NotAllowed whyNot={whyNot}>What is counted here is counted over all of them.</NotAllowed>
+    </>
+  );
+}
+
+function Overview() {
   const [windowMinutes, setWindowMinutes] = useQueryState(
     'window',
     integerParam.withDefault(DEFAULT_WINDOW_MINUTES),
@@ -344,7 +355,7 @@ const ACTIVITY_EVERY_MS = 10_000;
 
 /** What people and tokens did lately, sign-ins left out; nothing for a role that may not read the audit. */
 function useRecentActs() {
-  const whyNot = useWhyNot('operator');
+  const whyNot = useWhyNot('operator', { isOfAll: true });
   const read = useLiveQuery(
     'audit',
     'list',

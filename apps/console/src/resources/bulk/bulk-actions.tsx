@@ -41,7 +41,7 @@ export interface BulkBarProps {
 export function BulkBar({ face, selection, matching }: BulkBarProps) {
   const [action, setAction] = useState<BulkAction | null>(null);
   const [, setBulkId] = useBulkId();
-  const roleWhyNot = useWhyNot('operator');
+  const roleWhyNot = useWhyNot('operator', { isOfAll: true });
   const max = LIMITS.bulkItemsMax;
   const elsewhere = selection.items.filter(({ datacenter }) => at(datacenter).datacenter);
   const whyNot =
@@ -153,7 +153,7 @@ export function StopAll({
     readonly isCut: boolean;
   }>();
   const { read, readCount, error } = useMatching(face, input);
-  const roleWhyNot = useWhyNot('operator');
+  const roleWhyNot = useWhyNot('operator', { isOfAll: true });
   const { datacenter } = input;
   const isElsewhere = datacenter !== 'all' && at(datacenter).datacenter !== undefined;
   const whyNot =

@@ -52,7 +52,7 @@ export function BulkDialog({
   if (action === null && frozen.action !== null) setFrozen({ action: null, items: frozen.items });
   const shown = frozen.action ?? 'revoke';
   const isForced = shown === 'revoke' && mode === 'force';
-  const { held, stopsWithinMs, isCounted } = useHeld(action === null ? null : frozen.items);
+  const { held, stopsWithinMs, isCounted, isUnknown } = useHeld(action === null ? null : frozen.items);
   const title = bulkTitle(shown, face, held.length);
   return (
     <ActDialog
@@ -63,7 +63,7 @@ export function BulkDialog({
       typed={typedFor(held, isForced)}
       actLabel={isForced ? `${title} by force` : title}
       isDangerous={isForced}
-      isReady={isCounted && held.length > 0}
+      isReady={(isCounted || isUnknown) && held.length > 0}
       act={{
         isPending: start.isPending,
         error: start.error,
@@ -87,8 +87,16 @@ export function BulkDialog({
       <Stack gap="sm">
         {shown === 'revoke' ? <ModeChoice mode={mode} isOfMany onChange={setMode} /> : null}
         <Counted
-          text={selectionText(face, { selected: frozen.items.length, held: held.length })}
-          {...{ isCounted, note }}
+          text={
+            isCounted || isUnknown
+              ? selectionText(face, {
+                  selected: frozen.items.length,
+                  held: held.length,
+                  isCounted,
+                })
+              : 'Counting what is held …'
+          }
+          note={note}
         />
         <ul className={classes['steps']}>
           {bulkSteps(shown, face, mode).map((step) => (
@@ -104,18 +112,10 @@ export function BulkDialog({
   );
 }
 
-function Counted({
-  text,
-  isCounted,
-  note,
-}: {
-  readonly text: string;
-  readonly isCounted: boolean;
-  readonly note: string | undefined;
-}) {
+function Counted({ text, note }: { readonly text: string; readonly note: string | undefined }) {
   return (
     <p className={classes['counted']} role="status">
-      {isCounted ? text : 'Counting what is held …'}
+      {text}
       {note === undefined ? null : ` ${note}`}
     </p>
   );
@@ -153,7 +153,8 @@ function useHeld(items: readonly GrantView[] | null) {
     return {
       held,
       stopsWithinMs: preview.data?.stopsWithinMs ?? longestMs(),
-      isCounted: preview.data !== undefined || preview.isError,
+      isCounted: preview.data !== undefined,
+      isUnknown: preview.isError,
     };
   }, [items, preview.data, preview.isError, nowMs]);
 }

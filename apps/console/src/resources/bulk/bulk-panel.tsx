@@ -40,7 +40,7 @@ export function BulkPanel({
 }) {
   const read = useBulkProgress(bulkId);
   const abort = useApiMutation('bulk', 'abort');
-  const whyNot = useWhyNot('operator');
+  const whyNot = useWhyNot('operator', { isOfAll: true });
   if (read.data === undefined) {
     return read.isError ? (
       <section className={classes['panel']} aria-label="Bulk action">

@@ -21,13 +21,19 @@ describe('texts of bulk actions', () => {
   });
 
   it('say how much of a selection is held, and that the rest is skipped', () => {
-    expect(selectionText('key', { selected: 12, held: 2 })).toBe(
+    const text = (face: 'key' | 'lease', selected: number, held: number) =>
+      selectionText(face, { selected, held, isCounted: true });
+    expect(text('key', 12, 2)).toBe(
       '2 of 12 selected are held. Grants that have ended are skipped.',
     );
-    expect(selectionText('lease', { selected: 3, held: 3 })).toBe('All 3 selected are held.');
-    expect(selectionText('key', { selected: 1, held: 1 })).toBe('The selected key is held.');
-    expect(selectionText('key', { selected: 2, held: 0 })).toBe(
-      'None of the 2 selected keys is held.',
+    expect(text('lease', 3, 3)).toBe('All 3 selected are held.');
+    expect(text('key', 1, 1)).toBe('The selected key is held.');
+    expect(text('key', 2, 0)).toBe('None of the 2 selected keys is held.');
+  });
+
+  it('do not say as if counted what could not be counted', () => {
+    expect(selectionText('lease', { selected: 12, held: 12, isCounted: false })).toBe(
+      'Not counted. As last shown: All 12 selected are held.',
     );
   });
 

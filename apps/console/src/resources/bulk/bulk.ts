@@ -98,11 +98,23 @@ export function bulkSteps(action: BulkAction, face: GrantFace, mode: RevokeMode)
   return [...STEPS[action](face, mode), others];
 }
 
-/** What a selection is now, before anything is done to it: how much of it is held, and the worst case. */
+/**
+ * What a selection is now, before anything is done to it: how much of it is held. Where that could not be counted, as
+ * the list showed it.
+ */
 export function selectionText(
   face: GrantFace,
-  { selected, held }: { readonly selected: number; readonly held: number },
+  { isCounted, ...of }: Selected & { readonly isCounted: boolean },
 ): string {
+  return isCounted ? heldText(face, of) : `Not counted. As last shown: ${heldText(face, of)}`;
+}
+
+interface Selected {
+  readonly selected: number;
+  readonly held: number;
+}
+
+function heldText(face: GrantFace, { selected, held }: Selected): string {
   const [one, many] = FACE_WORDS[face];
   if (held === selected) {
     return selected === 1
