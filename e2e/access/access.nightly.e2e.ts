@@ -128,6 +128,38 @@ test.describe('access', () => {
     await late.context().close();
   });
 
+  test('an operator who is limited to namespaces is told what concerns all of them', async ({
+    browser,
+    stack,
+  }) => {
+    const person = {
+      email: 'lim.ited@example.com',
+      name: 'Lim Ited',
+      password: 'sees-some-of-the-rooms',
+    };
+    await makePerson(
+      stack.controller().url,
+      { admin: stack.credentials.admin, origin: stack.consoleUrl },
+      { ...person, role: 'operator' },
+    );
+    // As an identity provider would say it.
+    await stack.sql.query(`update person set namespaces = '{rooms}' where email = $1`, [
+      person.email,
+    ]);
+    const page = await browser.newPage({ baseURL: stack.consoleUrl });
+    await signIn(page, person);
+    for (const path of ['/', '/drones', '/drones/detail?id=any', '/audit']) {
+      await page.goto(path);
+      await expect(page.getByRole('heading', { name: /limited to some/ })).toBeVisible();
+    }
+    await page.goto('/keys?q=namespace:rooms');
+    await expect(page.getByRole('button', { name: 'Stop all' })).toHaveAttribute(
+      'aria-disabled',
+      'true',
+    );
+    await page.context().close();
+  });
+
   test('nobody but an administrator sees who has access', async ({ pageAs }) => {
     const page = await pageAs('operator');
     await page.goto('/access');
