@@ -61,6 +61,30 @@ test.describe('several datacenters', () => {
     await expect(row('near')).toBeVisible();
   });
 
+  test('bulk actions are of this datacenter alone, and say so beside rows of others', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    await connect(world, HOME, 'stopped-here');
+    await connect(world, 'dc2', 'left-there');
+    await page.goto(`/keys?q=namespace:${NAMESPACE}`);
+    await untilLive(page);
+    await page.getByRole('button', { name: `Stop all in ${HOME}` }).click();
+    const dialog = page.getByRole('dialog');
+    await expect(dialog).toContainText(`Those of ${HOME} alone`);
+    const chosen = dialog.getByRole('region', { name: 'What was selected' });
+    await expect(chosen).toContainText('stopped-here');
+    await expect(chosen).not.toContainText('left-there');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+
+    await page.goto(`/keys?q=namespace:${NAMESPACE}&datacenter=dc2`);
+    await expect(tableOf(page, 'keys').row('left-there')).toBeVisible();
+    await expect(page.getByRole('button', { name: 'Stop all', exact: true })).toHaveAttribute(
+      'aria-disabled',
+      'true',
+    );
+  });
+
   test('a number of the overview is of its own datacenter, and so are the rows that it links to', async ({
     operatorPage: page,
     world,

@@ -5,7 +5,7 @@ import { type Count, LIMITS } from '@leasehold/keys-core';
 import { type ApiError, query } from '~/lib/api/api.ts';
 import { count, countText } from '~/lib/format.ts';
 import { at } from '~/lib/routes.ts';
-import { useWhyNot } from '~/lib/session.tsx';
+import { useSession, useWhyNot } from '~/lib/session.tsx';
 import {
   FACE_WORDS,
   type GrantFace,
@@ -13,12 +13,13 @@ import {
   GROUP_OF,
   isInForce,
 } from '~/resources/grant-view.ts';
+import { useTotal } from '~/resources/list/list-parts.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { ActFailure } from '~/ui/states.tsx';
 import type { ListPage, Selection } from '~/ui/table/table-state.ts';
 import { GuardedButton } from '~/ui/tip.tsx';
 import { useShortcut } from '~/ui/use-shortcut.ts';
-import { type BulkAction, useBulkId } from './bulk.ts';
+import { type BulkAction, bulkScope, useBulkId } from './bulk.ts';
 import classes from './bulk.module.css';
 
 const BulkDialog = lazyDialog('action', () =>
@@ -100,9 +101,19 @@ export function BulkBar({ face, selection, matching }: BulkBarProps) {
   );
 }
 
-/** Chooses all that the search finds, where that is more than what is chosen; at most what one action may have. */
-function SelectMatching({ face, selection, matching: { input, total, whyNot } }: BulkBarProps) {
+const MORE = { data: { nextCursor: '' } };
+
+/**
+ * Chooses all that the search finds in this datacenter, where that is more than what is chosen; at most what one action
+ * may have.
+ */
+function SelectMatching({ face, selection, matching: { input, ...matching } }: BulkBarProps) {
   const { read, readCount, error } = useMatching(face, input);
+  const { whyNot: scopeWhyNot, place } = bulkScope(input.datacenter, useSession().datacenter);
+  // What the list counts is of all datacenters.
+  const ofHere = useTotal(GROUP_OF[face], inputHere(input), place === '' ? {} : MORE);
+  const total = place === '' ? matching.total : ofHere;
+  const whyNot = matching.whyNot ?? scopeWhyNot;
   if (total === undefined || selection.count >= Math.min(total.count, LIMITS.bulkItemsMax)) {
     return null;
   }
@@ -125,8 +136,8 @@ function SelectMatching({ face, selection, matching: { input, total, whyNot } }:
       >
         {readCount === null
           ? isAll
-            ? `Select all ${count(total.count)} that match`
-            : `Select the first ${count(LIMITS.bulkItemsMax)} that match`
+            ? `Select all ${count(total.count)}${place} that match`
+            : `Select the first ${count(LIMITS.bulkItemsMax)}${place} that match`
           : `Reading ${count(readCount)} …`}
       </GuardedButton>
       <ActFailure error={error} />
@@ -136,7 +147,7 @@ function SelectMatching({ face, selection, matching: { input, total, whyNot } }:
 
 const NONE: readonly GrantView[] = [];
 
-/** Revokes everything that is held in the namespace that a list shows, after a dialog with its number. */
+/** Revokes everything that is held here in the namespace that a list shows, after a dialog with its number. */
 export function StopAll({
   face,
   input,
@@ -154,12 +165,17 @@ export function StopAll({
   }>();
   const { read, readCount, error } = useMatching(face, input);
   const roleWhyNot = useWhyNot('operator', { isOfAll: true });
-  const { datacenter } = input;
-  const isElsewhere = datacenter !== 'all' && at(datacenter).datacenter !== undefined;
-  const whyNot =
-    roleWhyNot ??
-    searchWhyNot ??
-    (isElsewhere ? 'Bulk actions work in one datacenter. Use the console there.' : undefined);
+  const { datacenter } = useSession();
+  const { whyNot: scopeWhyNot, place } = bulkScope(input.datacenter, datacenter);
+  const whyNot = roleWhyNot ?? searchWhyNot ?? scopeWhyNot;
+  const notes = [
+    place === '' ? [] : [`Those of ${datacenter} alone: use the console of each other datacenter.`],
+    found?.isCut === true
+      ? [
+          `There are more. These are the first ${count(LIMITS.bulkItemsMax)}: do it again for the rest.`,
+        ]
+      : [],
+  ].flat();
   return (
     <>
       <GuardedButton
@@ -170,18 +186,14 @@ export function StopAll({
           void read(({ items, isCut }) => setFound({ items: items.filter(isInForce), isCut }))
         }
       >
-        Stop all
+        {`Stop all${place}`}
       </GuardedButton>
       <ActFailure error={error} />
       <BulkDialog
         face={face}
         action={found === undefined ? null : 'revoke'}
         items={found?.items ?? NONE}
-        note={
-          found?.isCut === true
-            ? `There are more. These are the first ${count(LIMITS.bulkItemsMax)}: do it again for the rest.`
-            : undefined
-        }
+        note={notes.length === 0 ? undefined : notes.join(' ')}
         onClose={() => setFound(undefined)}
         onStarted={(bulkId) => {
           setFound(undefined);
@@ -194,6 +206,11 @@ export function StopAll({
 
 /** The input of a list of grants, of any page. */
 type ListedInput = object & { readonly datacenter?: string | undefined };
+
+/** The same in this datacenter alone. */
+function inputHere(input: ListedInput): ListedInput {
+  return { ...input, datacenter: undefined };
+}
 
 interface Matching {
   readonly items: GrantView[];
@@ -226,8 +243,7 @@ function useMatching(face: GrantFace, input: ListedInput) {
         do {
           const page: ListPage<GrantView> = await client.query({
             ...query(GROUP_OF[face], 'list', {
-              ...input,
-              datacenter: undefined,
+              ...inputHere(input),
               cursor: cursor ?? undefined,
               limit: LIMITS.pageSizeMax,
             }),

@@ -1,6 +1,7 @@
 import { ScrollArea, Stack } from '@mantine/core';
 import { useEffect, useMemo, useState } from 'react';
 import { resourceText } from '@leasehold/keys-core';
+import { useDatacenters } from '~/lib/datacenters.ts';
 import { countText } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
@@ -52,7 +53,9 @@ export function BulkDialog({
   if (action === null && frozen.action !== null) setFrozen({ action: null, items: frozen.items });
   const shown = frozen.action ?? 'revoke';
   const isForced = shown === 'revoke' && mode === 'force';
-  const { held, stopsWithinMs, isCounted, isUnknown } = useHeld(action === null ? null : frozen.items);
+  const { held, stopsWithinMs, isCounted, isUnknown } = useHeld(
+    action === null ? null : frozen.items,
+  );
   const title = bulkTitle(shown, face, held.length);
   return (
     <ActDialog
@@ -168,6 +171,7 @@ function FrozenList({
   readonly held: readonly GrantView[];
 }) {
   const rest = items.length - LISTED_MAX;
+  const { isSeveral } = useDatacenters();
   return (
     <ScrollArea.Autosize
       mah={180}
@@ -180,6 +184,7 @@ function FrozenList({
             <span className={classes['name']}>
               <VisibleText>{resourceText(item)}</VisibleText>
             </span>
+            {isSeveral ? <Mono>{item.datacenter}</Mono> : null}
             {held.includes(item) ? (
               <>
                 <PhaseBadge phase={item.phase} />

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   bulkProgressText,
+  bulkScope,
   bulkSteps,
   bulkTitle,
   lookAgainMs,
@@ -48,6 +49,22 @@ describe('texts of bulk actions', () => {
     for (const action of ['revoke', 'blockRenewal', 'allowRenewal'] as const) {
       expect(bulkSteps(action, 'key', 'force').at(-1)).toContain('Only the listed grants');
     }
+  });
+});
+
+describe('bulkScope', () => {
+  it('is the whole list where that is of this datacenter', () => {
+    for (const listed of [undefined, 'dc1']) {
+      expect(bulkScope(listed, 'dc1')).toEqual({ whyNot: undefined, place: '' });
+    }
+  });
+
+  it('is named where the list has rows of other datacenters beside', () => {
+    expect(bulkScope('all', 'dc1')).toEqual({ whyNot: undefined, place: ' in dc1' });
+  });
+
+  it('is nothing of a list of another datacenter', () => {
+    expect(bulkScope('dc2', 'dc1').whyNot).toMatch(/one datacenter/u);
   });
 });
 

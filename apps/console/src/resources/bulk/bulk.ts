@@ -91,6 +91,20 @@ export function bulkTitle(action: BulkAction, face: GrantFace, itemCount: number
   return `${VERBS[action]} ${countText(itemCount, ...FACE_WORDS[face])}`;
 }
 
+/**
+ * Which rows of a list a bulk action can have: those of this datacenter, `here`. `place` names it where the list has
+ * others beside. `listed`: the datacenter in the list's input.
+ */
+export function bulkScope(
+  listed: string | undefined,
+  here: string,
+): { readonly whyNot: string | undefined; readonly place: string } {
+  if (listed === 'all') return { whyNot: undefined, place: ` in ${here}` };
+  const isHere = listed === undefined || listed === here;
+  const whyNot = isHere ? undefined : 'Bulk actions work in one datacenter. Use the console there.';
+  return { whyNot, place: '' };
+}
+
 /** What a bulk action does to each of its items. */
 export function bulkSteps(action: BulkAction, face: GrantFace, mode: RevokeMode): string[] {
   const others =
