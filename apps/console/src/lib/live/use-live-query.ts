@@ -1,6 +1,7 @@
 import {
   hashKey,
   keepPreviousData,
+  type QueryClient,
   useMutation,
   type UseMutationResult,
   useQuery,
@@ -117,6 +118,15 @@ function asFailed<Data>(
   };
 }
 
+/**
+ * After a mutation everything on the page is read again. A success waits for that, so that the page shows it when its
+ * dialog closes. A failure does not: it is told at once, and reads that fail too are retried for long.
+ */
+export function readingAgain(queryClient: Pick<QueryClient, 'invalidateQueries'>) {
+  const onSuccess = (): Promise<void> => queryClient.invalidateQueries();
+  return { onSuccess, onError: (): void => void onSuccess() };
+}
+
 /** A mutation. After it everything on the page is read again. */
 export function useApiMutation<G extends Group, P extends Procedure<G>>(
   group: G,
@@ -147,7 +157,7 @@ export function useApiMutation<G extends Group, P extends Procedure<G>>(
         throw failure;
       }
     },
-    onSettled: () => queryClient.invalidateQueries(),
+    ...readingAgain(queryClient),
   });
   // Somebody has signed in again: what was refused before that can be tried again.
   const isOver = !useSignal(signedOut) && isSignedOut(mutation.error);
