@@ -104,6 +104,26 @@ test.describe('nothing is shown as newer than it is', () => {
     await expect(page.getByRole('region', { name: 'keys', exact: true })).toBeVisible();
   });
 
+  test('a list that is not read because of its search shows no rows, and is not called stale', async ({
+    pageAs,
+    stack,
+  }) => {
+    const { name } = await holdLease(stack, { key: 'searched-for', holder: 'somebody' });
+    const page = await pageAs('viewer');
+    await page.clock.install();
+    await page.goto('/leases');
+    await untilLive(page);
+    const row = page.getByRole('row').filter({ hasText: name });
+    await expect(row).toBeVisible();
+    await page.getByLabel(/^Search/).fill('phase:nonsense');
+    await page.getByLabel(/^Search/).press('Enter');
+    await expect(row).toHaveCount(0);
+
+    await page.clock.fastForward(LATER);
+    await expect(page.locator('tr[data-row]')).toHaveCount(0);
+    await expect(stale(page)).toHaveCount(0);
+  });
+
   test('a page that cannot be read again shows one incident id, not another one with each retry', async ({
     pageAs,
     stack,

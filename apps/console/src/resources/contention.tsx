@@ -39,7 +39,7 @@ export function ContentionPanel({ windowMinutes }: { readonly windowMinutes: num
       {data === undefined ? (
         <Unread read={read} />
       ) : (
-        <StaleScope read={read}>
+        <StaleScope read={read} everyMs={EVERY_MS}>
           {data.items.length === 0 ? (
             <Text size="sm" c="dimmed">
               Nobody waited.
@@ -181,7 +181,7 @@ export function WhyPanel({
   if (data === undefined) return <Unread read={read} />;
   const { waits, blockers, opposite, fromAt, isComplete } = data;
   return (
-    <StaleScope read={read}>
+    <StaleScope read={read} everyMs={EVERY_MS}>
       <Text size="sm">
         {waits.count === 0
           ? `Nobody waited since ${absolute(fromAt)}.`

@@ -19,6 +19,7 @@ export function DetailPage<Item>({
   missingCode,
   meta,
   asOf,
+  everyMs,
   actions,
   children,
 }: {
@@ -35,6 +36,8 @@ export function DetailPage<Item>({
   readonly meta: (item: Item) => ReactNode;
   /** The database's time of the answer, where it has one. */
   readonly asOf?: (item: Item) => string;
+  /** How often it is read again, where that is seldom. */
+  readonly everyMs?: number;
   readonly actions: (item: Item) => ReactNode;
   readonly children: (item: Item) => ReactNode;
 }) {
@@ -62,13 +65,15 @@ export function DetailPage<Item>({
         meta={
           <>
             {meta(item)}
-            <DataAge read={read} asOf={asOf?.(item)} />
+            <DataAge read={read} asOf={asOf?.(item)} everyMs={everyMs} />
           </>
         }
         actions={actions(item)}
       />
       <Stack gap="sm">
-        <StaleScope read={read}>{children(item)}</StaleScope>
+        <StaleScope read={read} everyMs={everyMs}>
+          {children(item)}
+        </StaleScope>
       </Stack>
     </>
   );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { staleReason } from '~/ui/stale.tsx';
+import { staleAfterMs, staleReason } from '~/ui/stale.tsx';
 
 describe('staleReason', () => {
   test('blames the controller only when no answer came', () => {
@@ -23,4 +23,9 @@ describe('staleReason', () => {
     expect(staleReason(ended, false)).toMatch(/signed out/);
     expect(staleReason({ code: 'network', message: '' }, true)).toMatch(/signed out/);
   });
+});
+
+test('data that is read seldom is not stale before it was to be read again', () => {
+  for (const everyMs of [15_000, 60_000]) expect(staleAfterMs(everyMs)).toBeGreaterThan(everyMs);
+  expect(staleAfterMs(2_000)).toBe(staleAfterMs());
 });

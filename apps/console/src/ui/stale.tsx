@@ -12,8 +12,10 @@ import { CopyableId } from './text.tsx';
 import { Tip } from './tip.tsx';
 import classes from './stale.module.css';
 
-/** From this age on the data on a page is called stale, whatever the stream says. */
+/** From this age on the data on a page is called stale, whatever the stream says; later where it is read more seldom. */
 const STALE_MS = 12_000;
+/** For how long data that was to be read again may be late. */
+const LATE_MS = 5_000;
 const TICK_MS = 500;
 const SECOND_MS = 1_000;
 /** How long after a pause data may be read again before its age counts again. */
@@ -26,11 +28,16 @@ interface Read {
   readonly failureCount: number;
 }
 
+/** The age from which on data that is read again every `everyMs` is called stale. Pure. */
+export function staleAfterMs(everyMs = 0): number {
+  return Math.max(STALE_MS, everyMs + LATE_MS);
+}
+
 /**
- * How old the data of a page is. Stale: its last read failed, or it is older than {@link STALE_MS}
+ * How old the data of a page is. Stale: its last read failed, or it is older than {@link staleAfterMs}
  * although updates are not paused.
  */
-function useFreshness(read: Read) {
+function useFreshness(read: Read, everyMs: number | undefined) {
   const isByHand = useSignal(pause.isPausedByHand);
   const holds = useSignal(pause.holds);
   const isPaused = isByHand || holds > 0;
@@ -66,7 +73,7 @@ function useFreshness(read: Read) {
     /** How long ago the data on the page came, in milliseconds. */
     ageMs,
     /** Whether the page must not be taken for the present. */
-    isStale: isFailing || (!isResuming && ageMs > STALE_MS),
+    isStale: isFailing || (!isResuming && ageMs > staleAfterMs(everyMs)),
     /** When the data came, in the database's epoch milliseconds; null when that is not known. */
     cameAtMs: seen.databaseMs,
   };
@@ -138,12 +145,15 @@ export function staleReason(
  */
 export function StaleScope({
   read,
+  everyMs,
   children,
 }: {
   readonly read: UseQueryResult<unknown, ApiError>;
+  /** How often it is read again, where that is seldom. */
+  readonly everyMs?: number | undefined;
   readonly children: ReactNode;
 }) {
-  const { ageMs, cameAtMs, ...freshness } = useFreshness(read);
+  const { ageMs, cameAtMs, ...freshness } = useFreshness(read, everyMs);
   // Until the first read nothing is shown that could be stale.
   const isStale = freshness.isStale && read.data !== undefined;
   const isSignedOut = useSignal(signedOut);
@@ -186,11 +196,14 @@ function useFirst(isLasting: boolean, value: string | null): string | null {
 export function DataAge({
   read,
   asOf,
+  everyMs,
 }: {
   readonly read: Read;
   readonly asOf: string | undefined;
+  /** How often it is read again, where that is seldom. */
+  readonly everyMs?: number | undefined;
 }) {
-  const { ageMs, isStale } = useFreshness(read);
+  const { ageMs, isStale } = useFreshness(read, everyMs);
   if (read.dataUpdatedAt === 0) {
     // Its place, so that nothing moves when the data is there.
     return (

@@ -35,6 +35,7 @@ function Settings() {
       title="Configuration"
       what="the configuration"
       read={read}
+      everyMs={EVERY_MS}
       missing={null}
       eyebrow={null}
       meta={() => null}

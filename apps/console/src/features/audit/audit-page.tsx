@@ -96,6 +96,7 @@ function Audit() {
         label="audit"
         columns={columns}
         read={read}
+        everyMs={everyMs}
         rowId={(entry) => entry.id}
         state={{ after: address.after, setAfter: (after) => setAddress({ after }) }}
         identity={JSON.stringify(input)}

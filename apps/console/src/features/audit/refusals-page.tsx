@@ -47,7 +47,10 @@ export function RefusalsPage() {
     ...timeRangeInput(address),
     ...filter.input,
   };
-  const read = useLiveQuery('refusals', 'list', input, { everyMs: 5_000 });
+  const read = useLiveQuery('refusals', 'list', input, {
+    everyMs: 5_000,
+    enabled: search.problems.length === 0,
+  });
   const range = timeRangeOf(address);
   const isFiltered = address.q !== '' || face !== undefined || !isAnyTime(range);
   return (

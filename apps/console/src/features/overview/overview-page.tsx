@@ -389,7 +389,7 @@ function Activity({ whyNot, read }: ReturnType<typeof useRecentActs>) {
           No actions yet. Sign-ins are in the audit.
         </Text>
       ) : (
-        <StaleScope read={read}>
+        <StaleScope read={read} everyMs={ACTIVITY_EVERY_MS}>
           <ol className={classes['acts']} aria-label="Recent activity">
             {read.data.items.slice(0, SHOWN).map((act) => (
               <li key={act.id}>

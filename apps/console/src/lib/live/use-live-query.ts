@@ -64,7 +64,13 @@ export function useLiveQuery<G extends Group, P extends Procedure<G>>(
     // about one thing, and must never be shown for another.
     ...(LISTS.has(procedure) ? { placeholderData: keepPreviousData } : {}),
   });
-  return useLastFailure(read, hashKey(asked.queryKey));
+  const shown = useLastFailure(read, hashKey(asked.queryKey));
+  return enabled || !LISTS.has(procedure) ? shown : notAsked(shown);
+}
+
+/** A list that is not asked for has no rows: those that are known are of another search. */
+function notAsked<Data>(read: UseQueryResult<Data, ApiError>): UseQueryResult<Data, ApiError> {
+  return { ...read, data: undefined, isPlaceholderData: false } as UseQueryResult<Data, ApiError>;
 }
 
 /**

@@ -53,7 +53,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
   }
   return (
     <div className={classes['table-box']}>
-      <StaleScope read={read}>
+      <StaleScope read={read} everyMs={props.everyMs}>
         <UnreachableNotice unreachable={read.data?.unreachable} />
         <div
           ref={region}
@@ -70,7 +70,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
           <Changes held={held} />
           <table
             className={classes['table']}
-            aria-busy={read.data === undefined || read.isPlaceholderData}
+            aria-busy={(read.data === undefined && read.isEnabled) || read.isPlaceholderData}
           >
             <thead>
               <tr>
@@ -84,7 +84,9 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
             </thead>
             <tbody ref={body}>
               {read.data === undefined ? (
-                <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />
+                read.isEnabled && (
+                  <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />
+                )
               ) : (
                 <TableRows {...props} rows={rows} />
               )}
@@ -309,6 +311,7 @@ function useFits(region: RefObject<HTMLElement | null>): void {
 /** How old the page is, and buttons to other pages if there are any. */
 export function TableFooter<Item>({
   read,
+  everyMs,
   label,
   state,
   identity,
@@ -317,7 +320,10 @@ export function TableFooter<Item>({
   isOfOthers = false,
   total,
   onPaged,
-}: Pick<DataTableProps<Item>, 'read' | 'label' | 'state' | 'identity' | 'isOfOthers' | 'total'> & {
+}: Pick<
+  DataTableProps<Item>,
+  'read' | 'everyMs' | 'label' | 'state' | 'identity' | 'isOfOthers' | 'total'
+> & {
   readonly rowCount: number;
   /** Where the page after the shown rows begins, if those are not the newest. */
   readonly nextCursor?: string | null;
@@ -328,7 +334,7 @@ export function TableFooter<Item>({
   const isOnly = state.after === null && !paging.hasPrevious && nextCursor === null;
   return (
     <div className={classes['footer']}>
-      <DataAge read={read} asOf={read.data?.asOf} />
+      <DataAge read={read} asOf={read.data?.asOf} everyMs={everyMs} />
       {isOfOthers ? <span className={classes['count']}>other datacenters on a timer</span> : null}
       <Group gap={4} ml="auto" role="group" aria-label={`Pages of ${label}`}>
         <span className={classes['count']}>

@@ -28,6 +28,8 @@ export interface DataTableProps<Item> {
   readonly label: string;
   readonly columns: readonly Column<Item>[];
   readonly read: UseQueryResult<ListPage<Item>, ApiError>;
+  /** How often it is read again, where that is seldom. */
+  readonly everyMs?: number;
   readonly rowId: (item: Item) => string;
   readonly state: TableState;
   /** Changes with the filter and the page, not with the data. */
