@@ -33,6 +33,21 @@ test.describe('failures are shown', () => {
     await expect(page.getByRole('region', { name: 'audit' })).toBeVisible();
   });
 
+  for (const { what, table, path } of [
+    { what: 'the freezes', table: 'environment_freeze', path: '/environments' },
+    { what: 'the gateways', table: 'gateway', path: '/drones' },
+  ]) {
+    test(`a part beside a list says that ${what} could not be read`, async ({ pageAs, stack }) => {
+      const page = await pageAs('operator');
+      await withoutTable(stack, table, async () => {
+        await page.goto(path);
+        await expect(
+          page.getByRole('alert').filter({ hasText: `Could not read ${what}` }),
+        ).toBeVisible();
+      });
+    });
+  }
+
   test('slow answers: the page has its frame and skeletons, and then its rows', async ({
     pageAs,
     seeded,

@@ -85,6 +85,26 @@ test.describe('several datacenters', () => {
     );
   });
 
+  test('a freeze is made where the list is of, and is listed with its datacenter', async ({
+    operatorPage: page,
+  }) => {
+    await page.goto('/environments?datacenter=dc2');
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Freeze…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Freeze environments in dc2' });
+    await dialog.getByLabel('Environment').fill('e2e.shop/prod');
+    await dialog.getByLabel(/^Reason/).fill('Nobody is at work');
+    await dialog.getByRole('button', { name: 'Freeze', exact: true }).click();
+
+    const panel = page.getByRole('region', { name: 'Freezes', exact: true });
+    await expect(panel).toContainText('e2e.shop/prod in dc2');
+    await page.goto('/environments');
+    await expect(panel).toContainText('e2e.shop/prod in dc2');
+    await page.goto(`/environments?datacenter=${HOME}`);
+    await untilLive(page);
+    await expect(panel).toHaveCount(0);
+  });
+
   test('a number of the overview is of its own datacenter, and so are the rows that it links to', async ({
     operatorPage: page,
     world,

@@ -146,11 +146,14 @@ export function staleReason(
 export function StaleScope({
   read,
   everyMs,
+  isMarked = false,
   children,
 }: {
   readonly read: UseQueryResult<unknown, ApiError>;
   /** How often it is read again, where that is seldom. */
   readonly everyMs?: number | undefined;
+  /** Whether a {@link DataAge} inside says it, for a part beside others that would say the same. */
+  readonly isMarked?: boolean;
   readonly children: ReactNode;
 }) {
   const { ageMs, cameAtMs, ...freshness } = useFreshness(read, everyMs);
@@ -163,7 +166,7 @@ export function StaleScope({
   const since = useMemo(() => (isStale ? { databaseMs: cameAtMs } : null), [isStale, cameAtMs]);
   return (
     <>
-      {isStale && !isSaid ? (
+      {isStale && !isSaid && !isMarked ? (
         <Foot>
           <Notice tone="bad">
             Stale. {staleReason(failure, isSignedOut)}{' '}

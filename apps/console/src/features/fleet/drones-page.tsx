@@ -1,6 +1,6 @@
 'use client';
 
-import { Box } from '@mantine/core';
+import { Box, Group } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import {
   bytesText,
@@ -11,7 +11,7 @@ import {
 } from '@leasehold/keys-core';
 import { textParam, useQueryStates } from '~/lib/address.ts';
 import type { Inputs } from '~/lib/api/api.ts';
-import { useDatacenterFilter } from '~/lib/datacenters.ts';
+import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import { count } from '~/lib/format.ts';
 import { useSort } from '~/lib/list-state.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
@@ -22,7 +22,8 @@ import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { RowMenu } from '~/ui/menus.tsx';
 import { FilterRow, PageHeader, Panel, PlainTable } from '~/ui/page.tsx';
-import { EmptyState } from '~/ui/states.tsx';
+import { DataAge, StaleScope } from '~/ui/stale.tsx';
+import { EmptyState, ErrorState } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import { Link, LookBadge, Mono, RelativeTime } from '~/ui/text.tsx';
@@ -234,38 +235,51 @@ const GATEWAY_HEADS = [
 /** The gateways of this datacenter; nothing where no gateway is configured. */
 function GatewaysPanel() {
   const read = useLiveQuery('gateway', 'list', undefined, { everyMs: EVERY_MS });
+  const { here, isSeveral } = useDatacenters();
   const { data } = read;
-  if (data === undefined || (data.url === null && data.items.length === 0)) return null;
+  if (data === undefined) return <ErrorState read={read} what="the gateways" />;
+  if (data.url === null && data.items.length === 0) return null;
   return (
     <Box mt="sm">
-      <Panel title="Gateways" meta={data.url === null ? null : <Mono>{data.url}</Mono>} isFlush>
-        {data.items.length === 0 ? (
-          <EmptyState title="No gateways">
-            None has reported in the last day: no backend can be reached from a browser.
-          </EmptyState>
-        ) : (
-          <PlainTable label="Gateways that report" heads={GATEWAY_HEADS}>
-            {data.items.map((gateway) => (
-              <tr key={gateway.gatewayId}>
-                <td>
-                  <Mono>{gateway.gatewayId}</Mono>
-                </td>
-                <td>
-                  <LookBadge look={DRONE_LOOKS[gateway.isAlive ? 'ready' : 'unreachable']} />
-                </td>
-                <td data-align="end">{count(gateway.connections)}</td>
-                <td data-align="end">{count(gateway.routes)}</td>
-                <td>
-                  <RelativeTime at={gateway.seenAt} asOf={data.asOf} />
-                </td>
-                <td>
-                  <Mono>{gateway.version}</Mono>
-                </td>
-              </tr>
-            ))}
-          </PlainTable>
-        )}
-      </Panel>
+      <StaleScope read={read} isMarked>
+        <Panel
+          title={isSeveral ? `Gateways of ${here}` : 'Gateways'}
+          meta={
+            <Group gap="xs">
+              <DataAge read={read} asOf={data.asOf} />
+              {data.url === null ? null : <Mono>{data.url}</Mono>}
+            </Group>
+          }
+          isFlush
+        >
+          {data.items.length === 0 ? (
+            <EmptyState title="No gateways">
+              None has reported in the last day: no backend can be reached from a browser.
+            </EmptyState>
+          ) : (
+            <PlainTable label="Gateways that report" heads={GATEWAY_HEADS}>
+              {data.items.map((gateway) => (
+                <tr key={gateway.gatewayId}>
+                  <td>
+                    <Mono>{gateway.gatewayId}</Mono>
+                  </td>
+                  <td>
+                    <LookBadge look={DRONE_LOOKS[gateway.isAlive ? 'ready' : 'unreachable']} />
+                  </td>
+                  <td data-align="end">{count(gateway.connections)}</td>
+                  <td data-align="end">{count(gateway.routes)}</td>
+                  <td>
+                    <RelativeTime at={gateway.seenAt} asOf={data.asOf} />
+                  </td>
+                  <td>
+                    <Mono>{gateway.version}</Mono>
+                  </td>
+                </tr>
+              ))}
+            </PlainTable>
+          )}
+        </Panel>
+      </StaleScope>
     </Box>
   );
 }

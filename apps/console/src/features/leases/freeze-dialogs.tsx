@@ -2,6 +2,7 @@ import { Checkbox, SegmentedControl, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { freezePlaceText, parseResourceText, printableText } from '@leasehold/keys-core';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
+import { useDatacenters } from '~/lib/datacenters.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
@@ -20,7 +21,14 @@ const TIMES = [
 const HOURS_FIRST = '4';
 
 /** Freezes an environment, or all of a namespace, from now on. */
-export function FreezeDialog({ isOpen, onClose }: DialogProps) {
+export function FreezeDialog({
+  isOpen,
+  onClose,
+  datacenter,
+}: DialogProps & {
+  /** Where; undefined if there is only one. */
+  readonly datacenter: string | undefined;
+}) {
   const freeze = useApiMutation('environments', 'freeze');
   const [place, setPlace] = useState('');
   const [hours, setHours] = useState(HOURS_FIRST);
@@ -41,7 +49,7 @@ export function FreezeDialog({ isOpen, onClose }: DialogProps) {
     <ActDialog
       isOpen={isOpen}
       onClose={onClose}
-      title="Freeze environments"
+      title={`Freeze environments${datacenter === undefined ? '' : ` in ${datacenter}`}`}
       reason="required"
       actLabel="Freeze"
       isReady={asked !== undefined && databaseClock.nowMs() !== null}
@@ -54,7 +62,7 @@ export function FreezeDialog({ isOpen, onClose }: DialogProps) {
           if (nowMs === null) return;
           const until = new Date(nowMs + Number(hours) * HOUR_MS).toISOString();
           freeze.mutate(
-            { ...asked, reason: reason ?? '', until, stopRunning: isStopping },
+            { ...asked, reason: reason ?? '', until, stopRunning: isStopping, ...at(datacenter) },
             { onSuccess: onClose },
           );
         },
@@ -112,11 +120,13 @@ export function EndFreezeDialog({
     if (isOpen) unfreeze.reset();
   }
   const { freezeId, datacenter } = freeze;
+  const { isSeveral } = useDatacenters();
+  const place = printableText(freezePlaceText(freeze));
   return (
     <ActDialog
       isOpen={isOpen}
       onClose={onClose}
-      title={`End the freeze of ${printableText(freezePlaceText(freeze))}`}
+      title={`End the freeze of ${place}${isSeveral ? ` in ${datacenter}` : ''}`}
       reason="required"
       actLabel="End the freeze"
       act={{

@@ -1,46 +1,72 @@
-import { SegmentedControl } from '@mantine/core';
+import { Group, SegmentedControl } from '@mantine/core';
 import { IconCalendarClock, IconSnowflake } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
 import { freezePlaceText, printableText } from '@leasehold/keys-core';
 import { windowsFrom } from '@leasehold/keys-core/freeze-windows';
+import { useDatacenters } from '~/lib/datacenters.ts';
 import { absolute, count } from '~/lib/format.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useWhyNot } from '~/lib/session.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
-import { EmptyState } from '~/ui/states.tsx';
+import { DataAge, StaleScope } from '~/ui/stale.tsx';
+import { EmptyState, ErrorState, Foot, Notice } from '~/ui/states.tsx';
 import { type Look, LookBadge, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
-import { type Environment, type Freeze, minuteOf, useFreezes } from './freezes.tsx';
+import {
+  type Environment,
+  type Freeze,
+  FREEZES_EVERY_MS,
+  minuteOf,
+  useFreezes,
+} from './freezes.tsx';
 import classes from './freezes.module.css';
 import pageClasses from '~/ui/page.module.css';
 
 const VIEWS = ['List', 'Calendar'];
 
 /**
- * All freezes of this datacenter, or those that are about one environment: as a list with what operators do about
- * them, or as a calendar of the coming weeks. Nothing without any.
+ * All freezes of the datacenters that are listed, or those that are about one environment: as a list with what
+ * operators do about them, or as a calendar of the coming weeks. Nothing without any.
  */
 export function FreezesPanel({ of }: { readonly of?: Environment }) {
-  const freezes = useFreezes(of);
+  const { freezes, read } = useFreezes(of);
   const [view, setView] = useState('List');
-  if (freezes.length === 0) return null;
+  const { data, error } = read;
+  if (data === undefined) return <ErrorState read={read} what="the freezes" />;
+  if (freezes.length === 0) {
+    // Without a panel nothing else says that there may be some by now.
+    return error === null ? null : (
+      <Foot>
+        <Notice tone="warn">Freezes could not be read again: {error.message}</Notice>
+      </Foot>
+    );
+  }
+  const age = { read, everyMs: FREEZES_EVERY_MS };
   return (
-    <Panel
-      title="Freezes"
-      isFlush
-      meta={
-        <SegmentedControl
-          aria-label="How freezes are shown"
-          size="xs"
-          data={VIEWS}
-          value={view}
-          onChange={setView}
-        />
-      }
-    >
-      {view === 'List' ? <FreezeList freezes={freezes} /> : <FreezeCalendar freezes={freezes} />}
-    </Panel>
+    <StaleScope {...age} isMarked>
+      <Panel
+        title="Freezes"
+        isFlush
+        meta={
+          <Group gap="xs">
+            <DataAge {...age} asOf={data.asOf} />
+            <SegmentedControl
+              aria-label="How freezes are shown"
+              size="xs"
+              data={VIEWS}
+              value={view}
+              onChange={setView}
+            />
+          </Group>
+        }
+      >
+        {view === 'List' ? <FreezeList freezes={freezes} /> : <FreezeCalendar freezes={freezes} />}
+        {data.nextCursor === null ? null : (
+          <p className={classes['cut']}>Only the first {count(data.items.length)} are shown.</p>
+        )}
+      </Panel>
+    </StaleScope>
   );
 }
 
@@ -264,9 +290,11 @@ function zoneTime(ms: number, zone: string): string {
 }
 
 function WhatIsFrozen({ freeze }: { readonly freeze: Freeze }) {
+  const { isSeveral } = useDatacenters();
   return (
     <td>
       <VisibleText>{placeLabel(freeze)}</VisibleText>
+      {isSeveral ? ` in ${freeze.datacenter}` : null}
       <div className="dimmed">
         <VisibleText>{`${freeze.reason}. ${passText(freeze)}`}</VisibleText>
       </div>

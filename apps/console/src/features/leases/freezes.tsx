@@ -1,6 +1,7 @@
 import { useMemo, useState } from 'react';
 import { freezeNowOf, printableText, type Named } from '@leasehold/keys-core';
 import type { Outputs } from '~/lib/api/api.ts';
+import { useDatacenterFilter, useDatacenters } from '~/lib/datacenters.ts';
 import { dayTime } from '~/lib/format.ts';
 import { useLiveQuery } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
@@ -14,18 +15,29 @@ export type Freeze = Outputs['environments']['freezes']['items'][number];
 
 const LIMIT = 500;
 /** No event tells of a freeze. */
-const EVERY = { everyMs: 10_000 } as const;
+export const FREEZES_EVERY_MS = 10_000;
 
 export type Environment = Named & { readonly datacenter: string };
 
-/** Freezes that are neither over nor removed, what is next first; of one environment, those that are about it. */
-export function useFreezes(of?: Environment): readonly Freeze[] {
-  const about = of === undefined ? {} : { environment: segmentsOf(of), ...at(of.datacenter) };
-  const { data } = useLiveQuery('environments', 'freezes', { limit: LIMIT, ...about }, EVERY);
-  return useMemo(
-    () => [...(data?.items ?? [])].sort((a, b) => (beginOf(a) < beginOf(b) ? -1 : 1)),
-    [data],
+/**
+ * Freezes that are neither over nor removed, what is next first: those that are about one environment, or those of the
+ * datacenters whose environments are listed.
+ */
+export function useFreezes(of?: Environment) {
+  const { input } = useDatacenterFilter();
+  const about = of === undefined ? input : { environment: segmentsOf(of), ...at(of.datacenter) };
+  const read = useLiveQuery(
+    'environments',
+    'freezes',
+    { limit: LIMIT, ...about },
+    { everyMs: FREEZES_EVERY_MS },
   );
+  const items = read.data?.items;
+  const freezes = useMemo(
+    () => [...(items ?? [])].sort((a, b) => (beginOf(a) < beginOf(b) ? -1 : 1)),
+    [items],
+  );
+  return { freezes, read };
 }
 
 function segmentsOf({ namespace, name }: Named): string[] {
@@ -38,7 +50,7 @@ function beginOf({ windows }: Freeze): string {
 
 /** Below the state of an environment: until when it is frozen, and on hover why. */
 export function FrozenMark({ environment }: { readonly environment: Environment }) {
-  const freeze = freezeNowOf(useFreezes(), environment);
+  const freeze = freezeNowOf(useFreezes().freezes, environment);
   if (freeze === undefined) return null;
   const what = freeze.action === null ? '' : ` for ${printableText(freeze.action)}`;
   return (
@@ -53,8 +65,10 @@ export function minuteOf(iso: string): string {
   return dayTime(iso).slice(0, -3);
 }
 
-/** The button that opens the dialog. */
+/** The button that opens the dialog: in the datacenter whose environments are listed, or in this one. */
 export function FreezeButton() {
+  const { here, isSeveral } = useDatacenters();
+  const { chosen } = useDatacenterFilter();
   const [isOpen, setOpen] = useState(false);
   const whyNot = useWhyNot('operator');
   return (
@@ -62,7 +76,11 @@ export function FreezeButton() {
       <GuardedButton variant="default" whyNot={whyNot} onClick={() => setOpen(true)}>
         Freeze…
       </GuardedButton>
-      <FreezeDialog isOpen={isOpen} onClose={() => setOpen(false)} />
+      <FreezeDialog
+        datacenter={isSeveral ? (chosen ?? here) : undefined}
+        isOpen={isOpen}
+        onClose={() => setOpen(false)}
+      />
     </>
   );
 }

@@ -1,12 +1,14 @@
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { query } from '~/lib/api/api.ts';
 import { count, countText, duration } from '~/lib/format.ts';
-import { routes } from '~/lib/routes.ts';
+import { at, routes } from '~/lib/routes.ts';
 import { fieldText } from '~/lib/search.ts';
 import { useWhyNot } from '~/lib/session.tsx';
-import { useLatestGrant } from '~/resources/actions/latest-grant.ts';
 import type { DialogProps } from '~/ui/act-dialog.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
+import { ErrorState, Notice } from '~/ui/states.tsx';
 import { CopyableId, Link, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 import type { LeaseItem } from './lease-cells.tsx';
@@ -92,9 +94,9 @@ export function PoolPanel({ lease, pool }: { readonly lease: LeaseItem; readonly
   );
 }
 
-/** The dialog, once it is known what else there is to know about this grant. */
+/** The dialog, once it is known what else there is to know about this grant; until then why it is not there. */
 function HolderDialog({
-  lease: { namespace, name, datacenter },
+  lease: { datacenter },
   act,
   leaseId,
   ...dialog
@@ -103,9 +105,12 @@ function HolderDialog({
   readonly act: 'revoke' | 'block';
   readonly leaseId: string;
 }) {
-  const sought = { face: 'lease', namespace, name, datacenter, leaseId } as const;
-  const grant = useLatestGrant({ ...sought, isOneOfSeveral: true }, { everyMs: false });
-  if (grant === undefined || grant === null) return null;
+  const read = useQuery(query('leases', 'list', { leaseId, limit: 1, ...at(datacenter) }));
+  if (read.data === undefined) return dialog.isOpen && <ErrorState read={read} what="this grant" />;
+  const [grant] = read.data.items;
+  if (grant === undefined) {
+    return dialog.isOpen && <Notice tone="info">This grant has ended meanwhile.</Notice>;
+  }
   const Dialog = act === 'revoke' ? RevokeDialog : BlockDialog;
   return <Dialog face="lease" grant={grant} {...dialog} />;
 }
