@@ -1,4 +1,4 @@
-import type { Page } from '@playwright/test';
+import type { Page, Request } from '@playwright/test';
 import { holdLease, openRoom, tableOf, timesOn, untilLive } from '../fixtures/grants.ts';
 import { openPage } from '../fixtures/open-page.ts';
 import { expect, test } from '../fixtures/test.ts';
@@ -103,6 +103,25 @@ test.describe('live', () => {
 
     await page.unroute('**/trpc/events.changes**');
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
+  });
+
+  test('the backend of a hidden tab is not followed: its connection is free for other tabs', async ({
+    pageAs,
+    stack,
+  }) => {
+    const room = await openRoom(stack, 'hidden');
+    const page = await pageAs('viewer');
+    const isStream = (request: Request): boolean => request.url().includes('/trpc/backends.watch');
+    const begun = page.waitForRequest(isStream);
+    await page.goto(`/backends/detail?id=${room.backendId}`);
+    await begun;
+
+    const ended = page.waitForEvent('requestfailed', isStream);
+    await page.evaluate(() => {
+      Object.defineProperty(document, 'visibilityState', { get: () => 'hidden' });
+      document.dispatchEvent(new Event('visibilitychange'));
+    });
+    await ended;
   });
 
   test('a paused page does not change until it is resumed', async ({ pageAs, stack }) => {

@@ -1,6 +1,7 @@
 'use client';
 
 import { Skeleton, Stack } from '@mantine/core';
+import { useDocumentVisibility } from '@mantine/hooks';
 import { IconPlayerStop } from '@tabler/icons-react';
 import { useQueryClient, type UseQueryResult } from '@tanstack/react-query';
 import dynamic from 'next/dynamic';
@@ -226,9 +227,11 @@ function useBackend(
   const isHere = where.datacenter === undefined;
   const read = useLiveQuery('backends', 'get', { backendId, ...where });
   const queryClient = useQueryClient();
-  // No stream after the last state, because a browser has few connections to spare. Streams of other
-  // datacenters do not reach this controller.
-  const isWatched = isHere && read.data !== undefined && read.data.status !== 'terminated';
+  const isSeen = useDocumentVisibility() !== 'hidden';
+  // No stream after the last state, and none for a hidden tab, because a browser has few connections to
+  // spare. Streams of other datacenters do not reach this controller.
+  const isWatched =
+    isHere && isSeen && read.data !== undefined && read.data.status !== 'terminated';
   useEffect(() => {
     if (!isWatched) return undefined;
     const { queryKey } = query('backends', 'get', { backendId });
