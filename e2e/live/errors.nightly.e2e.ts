@@ -121,6 +121,20 @@ test.describe('failures are shown', () => {
     await expect(page.getByText(/had ended|has ended|already over|already ended/i)).toBeVisible();
   });
 
+  test('a controller that cannot read the session says why, with the incident, and the page goes on later', async ({
+    pageAs,
+    stack,
+  }) => {
+    const page = await pageAs('viewer');
+    await withoutTable(stack, 'person_session', async () => {
+      await page.goto('/keys');
+      const failure = page.getByRole('alert').filter({ hasText: 'Could not read your session' });
+      await expect(failure.getByRole('button', { name: 'Copy the incident id' })).toBeVisible();
+      await expect(page.getByText('No controller answers')).toHaveCount(0);
+    });
+    await expect(page.getByRole('heading', { level: 1, name: 'Keys' })).toBeVisible();
+  });
+
   test('no controller at all: the page reports it, and goes on when a controller is back', async ({
     pageAs,
     stack,

@@ -3,9 +3,10 @@
 import { Button, Group } from '@mantine/core';
 import { usePathname, useRouter } from 'next/navigation';
 import { useEffect } from 'react';
+import { isUnanswered } from '~/lib/api/api.ts';
 import { openPalette } from '~/ui/shell/palette-store.ts';
 import { PageHeader } from './page.tsx';
-import { EmptyState } from './states.tsx';
+import { EmptyState, ErrorState, type Failure } from './states.tsx';
 import { Link } from './text.tsx';
 
 /** For an address without a page: what was asked for, and the ways on. */
@@ -38,9 +39,16 @@ export function PageMissing() {
 
 const RETRY_MS = 2_000;
 
-/** Shown when no controller answers. It retries by itself. */
-export function ControllerDown() {
+/** Shown when the session could not be read: no controller answers, or one has said why not. It retries by itself. */
+export function ControllerDown({ error }: { readonly error: Failure }) {
   const refresh = useRefresh(RETRY_MS);
+  if (!isUnanswered(error)) {
+    return (
+      <main>
+        <ErrorState read={{ error, refetch: refresh }} what="your session" />
+      </main>
+    );
+  }
   return (
     <main role="alert">
       <EmptyState

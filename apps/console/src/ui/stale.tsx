@@ -1,6 +1,6 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useMemo, useState } from 'react';
-import type { ApiError } from '~/lib/api/api.ts';
+import { type ApiError, isUnanswered } from '~/lib/api/api.ts';
 import { absolute, ago, duration } from '~/lib/format.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { pause } from '~/lib/live/live-state.ts';
@@ -116,13 +116,6 @@ function seenOf(dataUpdatedAt: number): Seen {
   };
 }
 
-/** The codes of a missing answer, as this page or the console's own server noticed it. */
-const NO_ANSWER: ReadonlySet<string> = new Set([
-  'network',
-  'request.unreachable',
-  'request.outcome_unknown',
-]);
-
 /** Why a page is stale, and what ends that; pure. */
 export function staleReason(
   failure: Pick<ApiError, 'code' | 'message'> | null,
@@ -132,7 +125,7 @@ export function staleReason(
     return 'You are signed out. Sign in to continue.';
   }
   if (failure === null) return 'No answer since then. Trying again automatically.';
-  if (NO_ANSWER.has(failure.code)) {
+  if (isUnanswered(failure)) {
     return 'The controller does not answer. Trying again automatically.';
   }
   return `Could not refresh: ${failure.message} (${failure.code})`;

@@ -5,7 +5,6 @@ import {
   IconInfoCircle,
   IconRefresh,
 } from '@tabler/icons-react';
-import type { UseQueryResult } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useState } from 'react';
 import { createPortal } from 'react-dom';
 import type { ApiError } from '~/lib/api/api.ts';
@@ -40,12 +39,15 @@ export function EmptyState({
   );
 }
 
+/** What is told of a failed call. */
+export type Failure = Pick<ApiError, 'message' | 'code' | 'incidentId'>;
+
 /** What could not be read, why, what to tell the people who look into it, and the way to try again. */
 export function ErrorState({
   read,
   what,
 }: {
-  readonly read: Pick<UseQueryResult<unknown, ApiError>, 'error' | 'refetch'>;
+  readonly read: { readonly error: Failure | null; readonly refetch: () => unknown };
   /** What could not be read: `the keys`. */
   readonly what: string;
 }) {
@@ -69,7 +71,9 @@ export function ErrorState({
       <Button
         variant="default"
         leftSection={<IconRefresh size={14} />}
-        onClick={() => void read.refetch()}
+        onClick={() => {
+          read.refetch();
+        }}
       >
         Try again
       </Button>

@@ -27,7 +27,10 @@ async function SignedIn({ children }: { readonly children: ReactNode }) {
   if (session === 'signed out') {
     redirect(routes.signIn((await headers()).get('x-leasehold-path') ?? undefined));
   }
-  if (session instanceof ApiError) return <ControllerDown />;
+  if (session instanceof ApiError) {
+    const { message, code, incidentId } = session;
+    return <ControllerDown error={{ message, code, incidentId }} />;
+  }
   // The input of every list depends on whether there are several datacenters.
   return (
     <Prefetched first={{ group: 'datacenters', procedure: 'list', input: {} }}>
@@ -36,9 +39,12 @@ async function SignedIn({ children }: { readonly children: ReactNode }) {
   );
 }
 
+/** Without the session there is no page: it is waited for longer than for what the browser can ask for again. */
+const SESSION_MS_MAX = 10_000;
+
 async function readSession(): Promise<SessionView | ApiError | 'signed out'> {
   try {
-    const api = await serverApi();
+    const api = await serverApi(SESSION_MS_MAX);
     return (await api.query('session.get')) as SessionView;
   } catch (error) {
     const failure = toApiError(error);

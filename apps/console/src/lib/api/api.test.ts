@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { ApiError, sendAgain } from './api.ts';
+import { ApiError, isUnanswered, sendAgain } from './api.ts';
 
 function refusal(code: string): ApiError {
   return new ApiError('Refused.', { code, isRetryable: false, incidentId: null });
@@ -46,6 +46,11 @@ describe('an act that is refused for its CSRF token', () => {
     expect(session.setCsrfToken).not.toHaveBeenCalled();
     expect(session.reload).toHaveBeenCalledTimes(1);
   });
+});
+
+test('only a failure without an answer is blamed on the controller being away', () => {
+  for (const code of ['network', 'request.unreachable']) expect(isUnanswered({ code })).toBe(true);
+  for (const code of ['internal', 'rate.limited']) expect(isUnanswered({ code })).toBe(false);
 });
 
 test('any other refusal stays what it is, and the session is not read', async () => {

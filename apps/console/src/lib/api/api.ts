@@ -133,6 +133,18 @@ export function toApiError(error: unknown): unknown {
   });
 }
 
+/** The codes of a missing answer, as this page or the console's own server noticed it. */
+const NO_ANSWER: ReadonlySet<string> = new Set([
+  'network',
+  'request.unreachable',
+  'request.outcome_unknown',
+]);
+
+/** Whether no controller answered; otherwise one has said why it did not do what was asked. */
+export function isUnanswered({ code }: Pick<ApiError, 'code'>): boolean {
+  return NO_ANSWER.has(code);
+}
+
 /** Whether the failure means that nobody is signed in any more. */
 export function isSignedOut(error: unknown): boolean {
   return error instanceof ApiError && error.code === 'auth.required';

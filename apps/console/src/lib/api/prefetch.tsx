@@ -46,8 +46,8 @@ const FROM_THE_SERVER = ['x-forwarded-for', 'leasehold-caller', 'leasehold-conso
 /** For how long a page waits for its first data before it goes without. */
 const PREFETCH_MS_MAX = 2_000;
 
-/** A client for the visitor of this page: with their cookie, from their address. */
-export async function serverApi(): Promise<ApiClient> {
+/** A client for the visitor of this page: with their cookie, from their address. It waits `msMax` for an answer. */
+export async function serverApi(msMax = PREFETCH_MS_MAX): Promise<ApiClient> {
   const cookie = (await cookies()).toString();
   const given = await headers();
   // Where the visitor comes from, as the console's server has noted it.
@@ -66,7 +66,7 @@ export async function serverApi(): Promise<ApiClient> {
           fetchFromController(path as string, {
             ...(init as RequestInit),
             cache: 'no-store',
-            signal: AbortSignal.timeout(PREFETCH_MS_MAX),
+            signal: AbortSignal.timeout(msMax),
           }),
       }),
     ],
