@@ -11,6 +11,7 @@ import dynamic from 'next/dynamic';
 import { type ReactNode, useState } from 'react';
 import { api } from '~/lib/api/api.ts';
 import { createQueryClient } from '~/lib/api/query-client.ts';
+import { pause } from '~/lib/live/live-state.ts';
 import { signedOut } from '~/lib/session.tsx';
 
 // Notifications appear only after an act: no page waits for their code.
@@ -21,7 +22,9 @@ const Notifications = dynamic(
 
 /** What surrounds every page, the sign-in page too. */
 export function Providers({ children }: { children: ReactNode }) {
-  const [queryClient] = useState(() => createQueryClient(api, signedOut.raise));
+  const [queryClient] = useState(() =>
+    createQueryClient(api, { onSignedOut: signedOut.raise, isPaused: pause.isPaused }),
+  );
   return (
     <MantineProvider
       theme={theme}

@@ -34,7 +34,7 @@ export async function Prefetched<G extends Group, P extends Procedure<G>>({
   readonly first: Prefetch<G, P>;
   readonly children: ReactNode;
 }) {
-  const queryClient = createQueryClient(await serverApi(), () => undefined);
+  const queryClient = createQueryClient(await serverApi());
   const { group, procedure, input = null } = first;
   await queryClient
     .query({ ...query(group, procedure, input), retry: false })

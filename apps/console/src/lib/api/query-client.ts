@@ -10,8 +10,18 @@ function isOfAnother(input: unknown): boolean {
   return input.datacenter !== undefined && input.datacenter !== 'all';
 }
 
+interface OfPage {
+  /** Called when an answer says that nobody is signed in any more. */
+  readonly onSignedOut?: () => void;
+  /** Whether what is shown must stay as it is. */
+  readonly isPaused?: () => boolean;
+}
+
 /** A client whose queries are procedures: `['keys', 'list', input]`. */
-export function createQueryClient(api: ApiClient, onSignedOut: () => void): QueryClient {
+export function createQueryClient(
+  api: ApiClient,
+  { onSignedOut, isPaused = () => false }: OfPage = {},
+): QueryClient {
   const queryFn = async ({ queryKey, signal }: QueryFunctionContext): Promise<unknown> => {
     const [group, procedure, input] = queryKey as [string, string, unknown];
     try {
@@ -21,7 +31,7 @@ export function createQueryClient(api: ApiClient, onSignedOut: () => void): Quer
       return answer ?? null;
     } catch (error) {
       const failure = toApiError(error);
-      if (isSignedOut(failure)) onSignedOut();
+      if (isSignedOut(failure)) onSignedOut?.();
       throw failure;
     }
   };
@@ -32,7 +42,9 @@ export function createQueryClient(api: ApiClient, onSignedOut: () => void): Quer
         staleTime: 1_000,
         retry: (count, error) =>
           count < RETRIES_MAX && error instanceof ApiError && error.isRetryable,
-        refetchOnWindowFocus: true,
+        // What is paused stays as it is. When the pause ends, everything is read again.
+        refetchOnWindowFocus: () => !isPaused(),
+        refetchOnReconnect: () => !isPaused(),
       },
       // Not put off until the network is back: nobody expects it then any more.
       mutations: { retry: false, networkMode: 'always' },
