@@ -1,5 +1,6 @@
 import { CloseButton } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
+import { useRef } from 'react';
 import { resourceText } from '@leasehold/keys-core';
 import { query } from '~/lib/api/api.ts';
 import { fullName } from '~/lib/format.ts';
@@ -52,16 +53,19 @@ function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
   const nowMs = useDatabaseNow() ?? Date.parse(revoke.requestedAt);
   const progress = useProgress(revoke, nowMs);
   return (
-    <div className={classes['banner']} data-tone={progress.isOver ? 'good' : 'warn'}>
+    <div
+      className={classes['banner']}
+      data-tone={progress.isOver ? 'good' : progress.isUndone ? 'info' : 'warn'}
+    >
       <div className={classes['body']}>
         <span role="status">
           <ResourceLink revoke={revoke} />{' '}
           {revoke.mode === 'force' ? 'revoked by force' : 'revoked'}. {progress.text}
         </span>
-        <span>{elapsedText(progress)}</span>
+        {progress.isUndone ? null : <span>{elapsedText(progress)}</span>}
         <Stages stages={progress.stages} />
       </div>
-      {progress.isOver ? <Dismiss revoke={revoke} /> : null}
+      {progress.isOver || progress.isUndone ? <Dismiss revoke={revoke} /> : null}
     </div>
   );
 }
@@ -70,14 +74,17 @@ function RevokeBanner({ revoke }: { readonly revoke: FollowedRevoke }) {
 function useProgress(revoke: FollowedRevoke, nowMs: number): RevokeProgress {
   const { backendId } = revoke;
   const isTimeOver = revoke.stopsBy !== null && nowMs > Date.parse(revoke.stopsBy);
-  const refetchInterval = isTimeOver ? (false as const) : LOOK_EVERY_MS;
+  const wasOver = useRef(false);
+  const refetchInterval = isTimeOver && wasOver.current ? (false as const) : LOOK_EVERY_MS;
   const grant = useLatestGrant(revoke, { everyMs: refetchInterval });
   const backend = useQuery({
     ...query('backends', 'get', { backendId: backendId ?? '', ...at(revoke.datacenter) }),
     enabled: backendId !== null,
     refetchInterval,
   });
-  return revokeProgress(revoke, { grant, backend: backend.data ?? undefined }, nowMs);
+  const progress = revokeProgress(revoke, { grant, backend: backend.data ?? undefined }, nowMs);
+  wasOver.current = progress.isOver;
+  return progress;
 }
 
 function ResourceLink({ revoke }: { readonly revoke: FollowedRevoke }) {

@@ -25,6 +25,9 @@ const HELD = {
   endReason: null,
   releasedAt: null,
   phase: 'expiring',
+  renewable: false,
+  expiresAt: iso(60_000),
+  asOf: iso(100),
 } as const;
 
 const doneOf = (...of: Parameters<typeof revokeProgress>): string[] =>
@@ -55,6 +58,15 @@ describe('revokeProgress of a key', () => {
     expect(revokeProgress(KEY, {}, AT_MS + 60_000).isOver).toBe(true);
   });
 
+  it('waits for a backend that is stopping, even if renewal was allowed again', () => {
+    const grant = { ...HELD, phase: 'held', renewable: true } as const;
+    const stopping = { status: 'terminating', states: [] } as const;
+    const late = revokeProgress(KEY, { grant, backend: stopping }, AT_MS + 61_000);
+    expect(late).toMatchObject({ isOver: false, isUndone: false });
+    const ready = { status: 'ready', states: [] } as const;
+    expect(revokeProgress(KEY, { grant, backend: ready }, AT_MS + 61_000).isUndone).toBe(true);
+  });
+
   it('names the token of the next grant', () => {
     const grant = { ...HELD, leaseId: 'b', fencingToken: '9', phase: 'held' } as const;
     expect(revokeProgress(KEY, { grant }, AT_MS).text).toContain('granted again, with token 9');
@@ -71,6 +83,25 @@ describe('revokeProgress of a lease', () => {
       null,
     ] as const;
     for (const grant of ends) expect(revokeProgress(LEASE, { grant }, AT_MS).isOver).toBe(true);
+  });
+
+  it('has not ended a lease whose renewal was allowed again, before its time and after', () => {
+    const allowed = { ...HELD, phase: 'held', renewable: true } as const;
+    const renewed = { ...HELD, phase: 'held', expiresAt: iso(90_000), asOf: iso(70_000) } as const;
+    for (const [grant, afterMs] of [
+      [allowed, 1_000],
+      [allowed, 61_000],
+      [renewed, 70_000],
+    ] as const) {
+      const progress = revokeProgress(LEASE, { grant }, AT_MS + afterMs);
+      expect(progress).toMatchObject({ isOver: false, isUndone: true, worstCaseMs: null });
+      expect(progress.text).toContain('allowed again');
+    }
+  });
+
+  it('is not undone by what was read before it', () => {
+    const before = { ...HELD, phase: 'held', renewable: true, asOf: iso(-100) } as const;
+    expect(revokeProgress(LEASE, { grant: before }, AT_MS)).toMatchObject({ isUndone: false });
   });
 
   it('does not claim that the holder of a forced lease has stopped before its own deadline', () => {

@@ -4,7 +4,7 @@ import { type BackendStatus, isStopping } from '@leasehold/keys-core';
 import { duration } from '~/lib/format.ts';
 import { useSession } from '~/lib/session.tsx';
 import { createSignal, useSignal } from '~/lib/signal.ts';
-import type { GrantFace, GrantView } from '~/resources/grant-view.ts';
+import { type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
 import type { RevokeMode } from './revoke-consequences.ts';
 
 // Acts that a person has requested in this tab and follows to their end. They are kept from page to page, and
@@ -84,7 +84,11 @@ export interface FollowedRevoke {
 /** What is known of it now; undefined where nothing has been read yet. */
 interface Observed {
   readonly grant?:
-    | Pick<GrantView, 'leaseId' | 'fencingToken' | 'endReason' | 'releasedAt' | 'phase'>
+    | Pick<
+        GrantView,
+        | ('leaseId' | 'fencingToken' | 'endReason' | 'releasedAt' | 'phase')
+        | ('renewable' | 'expiresAt' | 'asOf')
+      >
     | null
     | undefined;
   readonly backend?:
@@ -104,6 +108,8 @@ export interface Stage {
 export interface RevokeProgress {
   readonly stages: readonly Stage[];
   readonly isOver: boolean;
+  /** Whether its renewal was allowed again, so that it goes on and nothing more is to come. */
+  readonly isUndone: boolean;
   /** The present stage in words, without a time: screen readers read it out when it changes. */
   readonly text: string;
   readonly elapsedMs: number;
@@ -118,19 +124,25 @@ export function revokeProgress(
   nowMs: number,
 ): RevokeProgress {
   const stopsByMs = revoke.stopsBy === null ? nowMs : Date.parse(revoke.stopsBy);
+  const isHeldOn = wasAllowedAgain(revoke, observed);
+  const isTimeOver = nowMs >= stopsByMs && !isHeldOn;
   const stages =
     revoke.backendId === null
-      ? leaseStages(revoke, observed, nowMs >= stopsByMs)
-      : backendStages(revoke, observed, nowMs >= stopsByMs);
+      ? leaseStages(revoke, observed, isTimeOver)
+      : backendStages(revoke, observed, isTimeOver);
   const last = stages.at(-1);
   const isOver = last?.isDone === true;
+  // A backend that was asked to stop does so, whatever its key is allowed.
+  const status = observed.backend?.status;
+  const isUndone = isHeldOn && !isOver && (status === undefined || !isStopping(status));
   const endMs = isOver && last.at !== null ? Date.parse(last.at) : nowMs;
   return {
     stages,
     isOver,
-    text: textOf(revoke, stages, observed),
+    isUndone,
+    text: isUndone ? UNDONE : textOf(revoke, stages, observed),
     elapsedMs: Math.max(0, endMs - Date.parse(revoke.requestedAt)),
-    worstCaseMs: isOver ? null : Math.max(0, stopsByMs - nowMs),
+    worstCaseMs: isOver || isHeldOn ? null : Math.max(0, stopsByMs - nowMs),
   };
 }
 
@@ -168,10 +180,21 @@ function leaseStages(revoke: FollowedRevoke, observed: Observed, isTimeOver: boo
   ];
 }
 
+/** Whether the grant is held on after a revoke that let it run out: somebody has allowed its renewal again. */
+function wasAllowedAgain(
+  { mode, leaseId, requestedAt, stopsBy }: FollowedRevoke,
+  { grant }: Observed,
+): boolean {
+  if (mode === 'force' || grant?.leaseId !== leaseId || !isInForce(grant)) return false;
+  // Read before the revoke, it says nothing of the time after it.
+  if (Date.parse(grant.asOf) < Date.parse(requestedAt)) return false;
+  return grant.renewable || (stopsBy !== null && Date.parse(grant.expiresAt) > Date.parse(stopsBy));
+}
+
 function hasEnded({ leaseId }: FollowedRevoke, { grant }: Observed): boolean {
   if (grant === undefined) return false;
   if (grant?.leaseId !== leaseId) return true;
-  return grant.endReason !== null || grant.releasedAt !== null || grant.phase === 'expired';
+  return !isInForce(grant);
 }
 
 function textOf(revoke: FollowedRevoke, stages: readonly Stage[], { grant }: Observed): string {
@@ -183,6 +206,8 @@ function textOf(revoke: FollowedRevoke, stages: readonly Stage[], { grant }: Obs
   return `${SAYS[done ?? ''] ?? ''}${next}`.trim();
 }
 
+const UNDONE = 'Not revoked any more: its renewal was allowed again, and it goes on.';
+
 const SAYS: Record<string, string> = {
   Requested: 'Requested: its drone is being told.',
   Acknowledged: 'Acknowledged: its backend is stopping.',
@@ -193,10 +218,11 @@ const SAYS: Record<string, string> = {
   Ended: 'Ended: nobody holds that grant any more.',
 };
 
-/** `took 3 s`; or `for 3 s`, and how much longer it can take at most. */
-export function elapsedText({ elapsedMs, worstCaseMs }: RevokeProgress): string {
+/** `took 3 s`; or `for 3 s`, and how much longer it can take at most, if that is known. */
+export function elapsedText({ isOver, elapsedMs, worstCaseMs }: RevokeProgress): string {
   const elapsed = duration(elapsedMs);
+  if (isOver) return `took ${elapsed}`;
   return worstCaseMs === null
-    ? `took ${elapsed}`
+    ? `for ${elapsed}`
     : `for ${elapsed} · stops within ${duration(worstCaseMs)} at worst`;
 }
