@@ -33,6 +33,7 @@ import {
   type DroneAct,
   FleetNotAllowed,
   Heartbeat,
+  isFinal,
   LoadBar,
   roundTrip,
   useDroneWhyNot,
@@ -216,7 +217,7 @@ function DroneMenu({
       acts={DRONE_ACTS.map(({ act, label }) => ({
         label,
         whyNot: whyNot(act, drone),
-        isDangerous: act === 'markLost' || act === 'remove',
+        isDangerous: isFinal(act),
         onClick: () => begin(act, drone),
       }))}
     />

@@ -1,7 +1,7 @@
 import { DRONE_STATUSES } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import { DRONE_LOOKS } from '~/resources/looks.tsx';
-import { actProblem, droneNotice, isolationFacts, roundTrip } from './drones.tsx';
+import { actProblem, droneNotice, isolationFacts, roundTrip, typedFor } from './drones.tsx';
 
 const READY = {
   draining: false,
@@ -114,5 +114,20 @@ describe('isolationFacts', () => {
     expect(isolationFacts(null)).toEqual([
       ['Isolation of programs', 'not reported by this version'],
     ]);
+  });
+});
+
+describe('what is typed before an act on a drone', () => {
+  const drone = { droneId: 'drone-1', backendCount: 3 };
+
+  test('is how many backends stop, where those are several', () => {
+    expect(typedFor('stop', drone)?.text).toBe('3');
+    expect(typedFor('stop', { ...drone, backendCount: 1 })).toBeUndefined();
+  });
+
+  test('is its id where the act cannot be undone, and nothing where it can', () => {
+    expect(typedFor('markLost', drone)?.text).toBe('drone-1');
+    expect(typedFor('remove', drone)?.text).toBe('drone-1');
+    expect(typedFor('drain', drone)).toBeUndefined();
   });
 });

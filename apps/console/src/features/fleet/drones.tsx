@@ -125,6 +125,21 @@ function removeProblem({ isConnected, backendCount }: Judged): string | undefine
   return `${countText(backendCount, 'backend')} may still run: their keys expire first.`;
 }
 
+/** What has to be typed before an act: the drone's id where it cannot be undone, how many where it stops several. */
+export function typedFor(
+  act: DroneAct,
+  { droneId, backendCount }: Pick<Drone, 'droneId' | 'backendCount'>,
+): { readonly what: string; readonly text: string } | undefined {
+  if (isFinal(act)) return { what: 'the drone’s id', text: droneId };
+  if (act !== 'stop' || backendCount < 2) return undefined;
+  return { what: 'how many backends it has', text: String(backendCount) };
+}
+
+/** Whether an act cannot be undone. */
+export function isFinal(act: DroneAct): boolean {
+  return act === 'markLost' || act === 'remove';
+}
+
 /** What is unusual about a drone, in a sentence; undefined when nothing is. */
 export function droneNotice(
   drone: Pick<Drone, 'status' | 'backendCount' | 'draining' | 'heartbeatAgeMs'>,

@@ -13,7 +13,7 @@ import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { Notice } from '~/ui/states.tsx';
 import { Mono } from '~/ui/text.tsx';
 import { type Backend, terminateProblem } from './backends.tsx';
-import { actProblem, type Drone, type DroneAct } from './drones.tsx';
+import { actProblem, type Drone, type DroneAct, isFinal, typedFor } from './drones.tsx';
 
 export interface DroneActRequest {
   readonly act: DroneAct;
@@ -37,8 +37,6 @@ const CONSEQUENCES = {
   markLost: LostConsequence,
   remove: RemoveConsequence,
 } as const;
-/** What cannot be undone is confirmed by typing. */
-const TYPED: ReadonlySet<DroneAct> = new Set(['markLost', 'remove']);
 
 /** Acts on a drone: shows what follows, and asks why. */
 export function DroneActDialog({
@@ -53,7 +51,7 @@ export function DroneActDialog({
   const markLost = useApiMutation('drones', 'markLost');
   const remove = useApiMutation('drones', 'remove');
   // The page behind a dialog is paused: only this looks what others do to the drone meanwhile.
-  const { data: latest } = useQuery({
+  const read = useQuery({
     ...query('drones', 'get', {
       droneId: request?.drone.droneId ?? '',
       ...at(request?.drone.datacenter),
@@ -62,11 +60,12 @@ export function DroneActDialog({
     refetchInterval: DRONE_EVERY_MS,
   });
   if (request === null) return null;
-  const { act, drone } = request;
+  const { act, drone: opened } = request;
+  const drone = read.data ?? opened;
   const { droneId } = drone;
   const mutation = { drain, undrain, stop: drain, markLost, remove }[act];
   const Consequence = CONSEQUENCES[act];
-  const overtaken = mutation.isIdle ? actProblem(act, latest ?? drone) : undefined;
+  const overtaken = mutation.isIdle ? actProblem(act, drone) : undefined;
 
   const done = (message: string): void => {
     notifications.show({ title: droneId, message });
@@ -120,9 +119,9 @@ export function DroneActDialog({
       onClose={close}
       title={`${TITLES[act]}: ${droneId}`}
       reason={act === 'undrain' ? 'optional' : 'required'}
-      typed={TYPED.has(act) ? { what: 'the drone’s id', text: droneId } : undefined}
+      typed={typedFor(act, drone)}
       actLabel={TITLES[act]}
-      isDangerous={TYPED.has(act)}
+      isDangerous={isFinal(act)}
       isReady={overtaken === undefined}
       act={{ isPending: mutation.isPending, error: mutation.error, run }}
     >
@@ -158,8 +157,8 @@ function StopConsequence({ drone: { backendCount } }: ConsequenceProps) {
     <List spacing={4} size="sm">
       <List.Item>New backends go to other drones from now on, as by Drain.</List.Item>
       <List.Item>
-        Its {countText(backendCount, 'backend')} are asked to stop gracefully, each in the time of
-        its program. Their keys are free once they have ended.
+        Its {countText(backendCount, 'backend')} {backendCount === 1 ? 'is' : 'are'} asked to stop
+        gracefully, each in the time of its program. Their keys are free once they have ended.
       </List.Item>
       <List.Item>The page of the drone shows how many are left.</List.Item>
     </List>
