@@ -31,6 +31,7 @@ import { ErrorState, NotAllowed, Notice } from '~/ui/states.tsx';
 import { Link, LookBadge, Mono, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 import { ChartPanels, useSteps } from './charts/chart-panels.tsx';
+import { markedSince } from './charts/chart-series.ts';
 import {
   concernText,
   DEFAULT_WINDOW_MINUTES,
@@ -215,7 +216,6 @@ function Overview() {
   const known = WINDOWS.some(({ minutes }) => minutes === windowMinutes);
   const minutes = known ? windowMinutes : DEFAULT_WINDOW_MINUTES;
   const read = useLiveQuery('stats', 'overview', { windowMinutes: minutes }, { everyMs: EVERY_MS });
-  const acts = useRecentActs();
   const { here, isSeveral } = useDatacenters();
   return (
     <div className={classes['page']}>
@@ -245,10 +245,10 @@ function Overview() {
             <EventLagPanel lag={read.data.eventLag} />
             <FailingKeys failing={read.data.failing} asOf={read.data.asOf} />
             <Tiles stats={read.data} />
-            <OverTime stats={read.data} acts={acts.read.data?.items ?? NO_ACTS} />
+            <OverTime stats={read.data} />
             <div className={classes['pair']}>
               <ContendedPanel contended={read.data.contended} />
-              <Activity {...acts} />
+              <Activity />
             </div>
             <ContentionPanel windowMinutes={minutes} />
           </StaleScope>
@@ -258,16 +258,13 @@ function Overview() {
   );
 }
 
-function OverTime({
-  stats,
-  acts,
-}: {
-  readonly stats: StatsOverview;
-  readonly acts: readonly AuditEntry[];
-}) {
+function OverTime({ stats }: { readonly stats: StatsOverview }) {
   const points = useSteps(stats);
   const { stepMs, windowMinutes, totals, before } = stats;
-  return <ChartPanels {...{ points, stepMs, windowMinutes, totals, before, acts }} />;
+  const { data } = useActs({ limit: MARKED, windowMinutes }).read;
+  const acts = data?.items ?? NO_ACTS;
+  const markedFrom = data === undefined ? null : markedSince(data);
+  return <ChartPanels {...{ points, stepMs, windowMinutes, totals, before, acts, markedFrom }} />;
 }
 
 /** The page's shape while its first numbers are on their way. */
@@ -348,25 +345,26 @@ const ContendedPanel = memo(function ContendedPanel({
 });
 
 const SHOWN = 8;
-/** Those that the charts mark. */
-const READ = 40;
+/** How many the charts mark at most. */
+const MARKED = 200;
 /** The audit makes no events. */
 const ACTIVITY_EVERY_MS = 10_000;
 
-/** What people and tokens did lately, sign-ins left out; nothing for a role that may not read the audit. */
-function useRecentActs() {
+/** What people and tokens did, sign-ins left out; nothing for a role that may not read the audit. */
+function useActs(of: { readonly limit: number; readonly windowMinutes?: number }) {
   const whyNot = useWhyNot('operator', { isOfAll: true });
   const read = useLiveQuery(
     'audit',
     'list',
-    { limit: READ, signIns: false },
+    { ...of, signIns: false },
     { enabled: whyNot === undefined, everyMs: ACTIVITY_EVERY_MS },
   );
   return { whyNot, read };
 }
 
 /** What people did lately, in sentences, and why. */
-function Activity({ whyNot, read }: ReturnType<typeof useRecentActs>) {
+function Activity() {
+  const { whyNot, read } = useActs({ limit: SHOWN });
   return (
     <Panel
       title="Recent activity"
@@ -391,7 +389,7 @@ function Activity({ whyNot, read }: ReturnType<typeof useRecentActs>) {
       ) : (
         <StaleScope read={read} everyMs={ACTIVITY_EVERY_MS}>
           <ol className={classes['acts']} aria-label="Recent activity">
-            {read.data.items.slice(0, SHOWN).map((act) => (
+            {read.data.items.map((act) => (
               <li key={act.id}>
                 <ActLine act={act} />
               </li>

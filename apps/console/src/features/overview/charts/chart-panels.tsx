@@ -3,11 +3,12 @@ import dynamic from 'next/dynamic';
 import { memo, useState } from 'react';
 import type { StatsOverview, StatsPoint } from '@leasehold/api/contract';
 import { choiceParam, useQueryState } from '~/lib/address.ts';
-import { clockTime, duration } from '~/lib/format.ts';
+import { clockTime, dayTime, duration } from '~/lib/format.ts';
 import { routes } from '~/lib/routes.ts';
 import { useSignal } from '~/lib/signal.ts';
 import type { AuditEntry } from '~/resources/audit.ts';
 import { Panel } from '~/ui/page.tsx';
+import { Link } from '~/ui/text.tsx';
 import { eventsHref, windowText } from '../overview-texts.ts';
 import { RowsLink } from '../tiles.tsx';
 import {
@@ -38,10 +39,13 @@ export const ChartPanels = memo(function ChartPanels({
   totals,
   before,
   acts,
+  markedFrom,
 }: Pick<StatsOverview, 'stepMs' | 'windowMinutes' | 'totals' | 'before'> & {
   /** The steps that are over. */
   readonly points: readonly StatsPoint[];
   readonly acts: readonly AuditEntry[];
+  /** The first moment of which every act is marked; null: all of the window are. */
+  readonly markedFrom: string | null;
 }) {
   const [view, setView] = useQueryState(
     'view',
@@ -82,6 +86,12 @@ export const ChartPanels = memo(function ChartPanels({
             </Panel>
           ))}
         </div>
+      )}
+      {markedFrom === null || drawn.length === 0 || view !== 'charts' ? null : (
+        <p className={classes['nothing']}>
+          Charts mark what people did since {dayTime(markedFrom)} UTC. The{' '}
+          <Link href={routes.audit()}>audit</Link> has what was before.
+        </p>
       )}
       {empty.length === 0 ? null : (
         <p className={classes['nothing']}>

@@ -4,6 +4,7 @@ import {
   finishedSteps,
   isolatedPlaces,
   isSameSteps,
+  markedSince,
   movedBy,
   numberLength,
 } from './chart-series.ts';
@@ -19,6 +20,13 @@ test('a step that is under way, or whose numbers may still arrive, is not drawn'
   expect(drawnAt('10:01:05')).toBe(2);
   expect(drawnAt('10:01:34')).toBe(2);
   expect(drawnAt('10:01:35')).toBe(3);
+});
+
+test('marks say from when on they are complete, where there are more acts than are read', () => {
+  const items = [{ at: '2026-11-20T10:05:00.000Z' }, { at: '2026-11-20T10:01:00.000Z' }];
+
+  expect(markedSince({ items, nextCursor: 'older' })).toBe('2026-11-20T10:01:00.000Z');
+  expect(markedSince({ items, nextCursor: null })).toBeNull();
 });
 
 test('a value without neighbours is a point, and one at the edge too', () => {

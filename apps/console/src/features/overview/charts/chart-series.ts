@@ -109,6 +109,14 @@ export function marksOf(
   return groups.map((group) => ({ ...group, href: auditHref(group.acts) }));
 }
 
+/** The moment of the oldest act that is listed, if there are older ones that are not; otherwise null. */
+export function markedSince(page: {
+  readonly items: readonly Pick<AuditEntry, 'at'>[];
+  readonly nextCursor: string | null;
+}): string | null {
+  return page.nextCursor === null ? null : (page.items.at(-1)?.at ?? null);
+}
+
 function auditHref(acts: readonly AuditEntry[]): string {
   const [newest] = acts;
   const oldest = acts.at(-1);
