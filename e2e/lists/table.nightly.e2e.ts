@@ -47,6 +47,19 @@ test.describe('a list', () => {
     expect(new URL(page.url()).searchParams.has('before')).toBe(false);
   });
 
+  test('goes one page on by a double click on Next, and numbers its rows rightly', async ({
+    pageAs,
+    seeded,
+  }) => {
+    const page = await openKeys(await pageAs('operator'), seeded, 200);
+    const first = page.locator(`${ROW} a`).first();
+    const before = await first.innerText();
+    await page.getByRole('button', { name: 'Next', exact: true }).dblclick();
+
+    await expect(first).not.toHaveText(before);
+    await expect(page.getByRole('group', { name: 'Pages of keys' })).toContainText(/^101 to 200/u);
+  });
+
   test('of events, people, API tokens and the audit says how many there are', async ({
     pageAs,
     seeded,

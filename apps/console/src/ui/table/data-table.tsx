@@ -346,7 +346,13 @@ export function TableFooter<Item>({
           })}
         </span>
         {isOnly ? null : (
-          <Pager state={state} paging={paging} nextCursor={nextCursor} onPaged={onPaged} />
+          <Pager
+            state={state}
+            paging={paging}
+            // The rows of the page before stand in: after them comes the page that is on its way.
+            nextCursor={read.isPlaceholderData ? null : nextCursor}
+            onPaged={onPaged}
+          />
         )}
       </Group>
     </div>
