@@ -132,9 +132,7 @@ export function revokeProgress(
       : backendStages(revoke, observed, isTimeOver);
   const last = stages.at(-1);
   const isOver = last?.isDone === true;
-  // A backend that was asked to stop does so, whatever its key is allowed.
-  const status = observed.backend?.status;
-  const isUndone = isHeldOn && !isOver && (status === undefined || !isStopping(status));
+  const isUndone = isHeldOn && !isOver && !isBackendStopping(observed);
   const endMs = isOver && last.at !== null ? Date.parse(last.at) : nowMs;
   return {
     stages,
@@ -144,6 +142,11 @@ export function revokeProgress(
     elapsedMs: Math.max(0, endMs - Date.parse(revoke.requestedAt)),
     worstCaseMs: isOver || isHeldOn ? null : Math.max(0, stopsByMs - nowMs),
   };
+}
+
+/** A backend that was asked to stop does so, whatever its key is allowed. */
+function isBackendStopping({ backend }: Observed): boolean {
+  return backend !== undefined && isStopping(backend.status);
 }
 
 function backendStages(

@@ -53,9 +53,7 @@ export function BulkDialog({
   if (action === null && frozen.action !== null) setFrozen({ action: null, items: frozen.items });
   const shown = frozen.action ?? 'revoke';
   const isForced = shown === 'revoke' && mode === 'force';
-  const { held, stopsWithinMs, isCounted, isUnknown } = useHeld(
-    action === null ? null : frozen.items,
-  );
+  const { held, stopsWithinMs, counting } = useHeld(action === null ? null : frozen.items);
   const title = bulkTitle(shown, face, held.length);
   return (
     <ActDialog
@@ -66,7 +64,7 @@ export function BulkDialog({
       typed={typedFor(held, isForced)}
       actLabel={isForced ? `${title} by force` : title}
       isDangerous={isForced}
-      isReady={(isCounted || isUnknown) && held.length > 0}
+      isReady={counting !== 'under way' && held.length > 0}
       act={{
         isPending: start.isPending,
         error: start.error,
@@ -89,18 +87,7 @@ export function BulkDialog({
     >
       <Stack gap="sm">
         {shown === 'revoke' ? <ModeChoice mode={mode} isOfMany onChange={setMode} /> : null}
-        <Counted
-          text={
-            isCounted || isUnknown
-              ? selectionText(face, {
-                  selected: frozen.items.length,
-                  held: held.length,
-                  isCounted,
-                })
-              : 'Counting what is held …'
-          }
-          note={note}
-        />
+        <Counted {...{ face, counting, note }} selected={frozen.items.length} held={held.length} />
         <ul className={classes['steps']}>
           {bulkSteps(shown, face, mode).map((step) => (
             <li key={step}>{step}</li>
@@ -115,10 +102,25 @@ export function BulkDialog({
   );
 }
 
-function Counted({ text, note }: { readonly text: string; readonly note: string | undefined }) {
+type Counting = 'under way' | 'done' | 'failed';
+
+function Counted({
+  face,
+  counting,
+  note,
+  ...of
+}: {
+  readonly face: GrantFace;
+  readonly counting: Counting;
+  readonly selected: number;
+  readonly held: number;
+  readonly note: string | undefined;
+}) {
   return (
     <p className={classes['counted']} role="status">
-      {text}
+      {counting === 'under way'
+        ? 'Counting what is held …'
+        : selectionText(face, { ...of, isCounted: counting === 'done' })}
       {note === undefined ? null : ` ${note}`}
     </p>
   );
@@ -156,10 +158,14 @@ function useHeld(items: readonly GrantView[] | null) {
     return {
       held,
       stopsWithinMs: preview.data?.stopsWithinMs ?? longestMs(),
-      isCounted: preview.data !== undefined,
-      isUnknown: preview.isError,
+      counting: countingOf(preview.data !== undefined, preview.isError),
     };
   }, [items, preview.data, preview.isError, nowMs]);
+}
+
+function countingOf(isDone: boolean, isFailed: boolean): Counting {
+  if (isDone) return 'done';
+  return isFailed ? 'failed' : 'under way';
 }
 
 /** The chosen grants as they were when the dialog was opened; those that are not held are marked. */

@@ -68,10 +68,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
           onBlur={() => setFocused(false)}
         >
           <Changes held={held} />
-          <table
-            className={classes['table']}
-            aria-busy={(read.data === undefined && read.isEnabled) || read.isPlaceholderData}
-          >
+          <table className={classes['table']} aria-busy={isBusy(read)}>
             <thead>
               <tr>
                 {selection === undefined ? null : (
@@ -84,9 +81,10 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
             </thead>
             <tbody ref={body}>
               {read.data === undefined ? (
-                read.isEnabled && (
-                  <LoadingRows columnCount={columns.length + (selection === undefined ? 0 : 1)} />
-                )
+                <LoadingRows
+                  isAsked={read.isEnabled}
+                  columnCount={columns.length + (selection === undefined ? 0 : 1)}
+                />
               ) : (
                 <TableRows {...props} rows={rows} />
               )}
@@ -115,6 +113,11 @@ const NONE: readonly never[] = [];
 
 function itemsOf<Item>(read: DataTableProps<Item>['read']): readonly Item[] {
   return read.data?.items ?? NONE;
+}
+
+/** Whether rows are on their way. */
+function isBusy<Item>(read: DataTableProps<Item>['read']): boolean {
+  return (read.data === undefined && read.isEnabled) || read.isPlaceholderData;
 }
 
 function isAnySelected<Item>(selection: DataTableProps<Item>['selection']): boolean {

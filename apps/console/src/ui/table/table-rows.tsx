@@ -24,8 +24,15 @@ const OVERSCAN_ROWS = 10;
 const FIRST_ROWS = Math.ceil(FIRST_WINDOW.height / ROW_PX) + OVERSCAN_ROWS;
 const SKELETON_ROWS = 8;
 
-/** The placeholder while rows are loading. */
-export function LoadingRows({ columnCount }: { readonly columnCount: number }) {
+/** The placeholder while rows are loading; nothing where none are asked for. */
+export function LoadingRows({
+  isAsked = true,
+  columnCount,
+}: {
+  readonly isAsked?: boolean;
+  readonly columnCount: number;
+}) {
+  if (!isAsked) return null;
   return Array.from({ length: SKELETON_ROWS }, (_row, index) => (
     <tr key={index} aria-hidden>
       <td colSpan={columnCount}>
