@@ -182,14 +182,16 @@ export interface CliContext {
    * command that never calls it ends at once, as programs do.
    */
   readonly signal: () => AbortSignal;
+  /** As `signal`, also aborted when nobody reads the standard output any more: for a command that only prints. */
+  readonly signalWhileRead: () => AbortSignal;
   /**
    * Reports every signal that this process is sent, and acts on none of them: for a command that
    * passes them on. That includes SIGTSTP and SIGCONT: the listener must stop this process itself.
    */
   readonly onSignal: (listener: (signal: NodeJS.Signals) => void) => void;
   /**
-   * Whether some of what was written to the standard output is lost: the disk is full, or its reader has ended. For a
-   * command that must then undo what nobody else can.
+   * Waits until what was written to the standard output has been taken, and tells whether some of it is lost: the disk is
+   * full, or its reader has ended. For a command that must then undo what nobody else can, or that writes a lot.
    */
   readonly wasAnswerLost: () => Promise<boolean>;
 }

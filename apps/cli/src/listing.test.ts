@@ -220,7 +220,7 @@ describe('a list', () => {
         context.stdout(text);
         if (printed.stdout.includes('jobs/b')) stopping.abort();
       },
-      signal: () => stopping.signal,
+      signalWhileRead: () => stopping.signal,
     });
 
     expect(await watching).toBe(0);

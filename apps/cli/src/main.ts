@@ -13,7 +13,7 @@ const SAME_SIGNAL_MS = 1_000;
 /** The same, for signals that are passed on: a person who presses a key twice takes longer. */
 const SAME_KEYPRESS_MS = 100;
 
-/** How long what is still open may keep a command whose result is known. */
+/** How long what is still open may keep a command whose result is known, and taken by its reader. */
 const END_MS_MAX = 500;
 
 /** How often a process that npx has started looks whether npx is still there. */
@@ -25,8 +25,13 @@ const { npm_lifecycle_event: startedBy, ...environment } = processEnvironment();
 const isByNpx = startedBy === 'npx';
 
 const stopping = new AbortController();
-let askedAtMs = 0;
+/** Of the first signal that asked to stop, or the last that was passed on. */
+let askedAtMs = -Infinity;
 let isSignalTaken = false;
+
+/** Aborted when nobody reads the standard output any more. */
+const unread = new AbortController();
+const stoppingOrUnread = AbortSignal.any([stopping.signal, unread.signal]);
 
 /** Handles Ctrl-C and SIGTERM from the first call on; see {@link CliContext.signal}. */
 function takeSignal(): AbortSignal {
@@ -38,6 +43,12 @@ function takeSignal(): AbortSignal {
     whenLeft(() => stopping.abort('disconnect'));
   }
   return stopping.signal;
+}
+
+/** See {@link CliContext.signalWhileRead}. */
+function takeSignalWhileRead(): AbortSignal {
+  takeSignal();
+  return stoppingOrUnread;
 }
 
 function onSignal(name: string): void {
@@ -60,6 +71,7 @@ function passSignals(listener: (signal: NodeJS.Signals) => void): void {
       const nowMs = performance.now();
       const isAgain = nowMs - (lastAtMs.get(name) ?? -Infinity) < SAME_KEYPRESS_MS;
       lastAtMs.set(name, nowMs);
+      askedAtMs = nowMs;
       if (!isAgain) listener(name);
     });
   }
@@ -87,11 +99,14 @@ let isOutputLost = false;
 let isAnswerLost = false;
 
 /**
- * Does not throw: what `leasehold up` runs is more important than what it prints. A reader that has
- * ended, as `| head` does, is a problem only for a command that asks, by {@link wasAnswerLost}.
+ * Does not throw: what `leasehold up` runs is more important than what it prints. A reader that has ended, as `| head` does,
+ * is a problem only for a command that asks, by {@link wasAnswerLost}, and ends one that only prints.
  */
 function onOutputError(stream: NodeJS.WriteStream, error: NodeJS.ErrnoException): void {
-  if (stream === process.stdout) isAnswerLost = true;
+  if (stream === process.stdout) {
+    isAnswerLost = true;
+    if (error.code === 'EPIPE') unread.abort();
+  }
   if (error.code === 'EPIPE' || isOutputLost) return;
   isOutputLost = true;
   write(process.stderr, `The output is incomplete: ${error.message}\n`);
@@ -117,11 +132,23 @@ function write(stream: NodeJS.WriteStream & { fd: number }, text: string): void 
 
 /** See {@link CliContext.wasAnswerLost}. */
 async function wasAnswerLost(): Promise<boolean> {
-  const { stdout } = process;
-  // Called after what was written before; the error of that is reported in the same turn at the latest.
-  if (!isFile(stdout.fd)) await new Promise((resolve) => stdout.write('', resolve));
+  await flushed(process.stdout);
+  // The error of what was written is reported in the same turn at the latest.
   await setImmediate();
   return isAnswerLost;
+}
+
+/** Waits until what was written has been taken, or is lost. */
+async function flushed(stream: NodeJS.WriteStream & { fd: number }): Promise<void> {
+  // Called after what was written before.
+  if (!isFile(stream.fd)) await new Promise((resolve) => stream.write('', resolve));
+}
+
+/** From now on a signal ends this process at once; but not the second one of the same Ctrl-C. */
+function endAtSignals(): void {
+  const leftMs = SAME_SIGNAL_MS - (performance.now() - askedAtMs);
+  if (leftMs > 0) setTimeout(endAtSignals, leftMs).unref();
+  else for (const name of PASSED_ON) process.removeAllListeners(name);
 }
 
 function isFile(descriptor: number): boolean {
@@ -161,13 +188,17 @@ const exitCode = await runCli(process.argv.slice(2), {
   environment,
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,
+  signalWhileRead: takeSignalWhileRead,
   onSignal: passSignals,
   wasAnswerLost,
 });
 if (exitCode !== undefined) {
   process.exitCode = exitCode;
+  endAtSignals();
   // The channel to the process that started us would keep this one alive with nothing left to do.
   if (process.connected) process.disconnect();
-  // Nor does anything else that a command has left open, such as a connection that does not close.
+  // A reader may take its time, as `less` does.
+  await Promise.all([flushed(process.stdout), flushed(process.stderr)]);
+  // Nothing else that a command has left open may keep it, such as a connection that does not close.
   setTimeout(() => process.exit(), END_MS_MAX).unref();
 }

@@ -42,9 +42,10 @@ export async function runCli(
   try {
     await program.parseAsync([...args], { from: 'user' });
     let isMissed = false;
-    while (cli.listing.isWatched && !context.signal().aborted) {
-      await delay(WATCH_MS, undefined, { signal: context.signal() }).catch(() => undefined);
-      if (context.signal().aborted) break;
+    while (cli.listing.isWatched) {
+      const signal = context.signalWhileRead();
+      await delay(WATCH_MS, undefined, { signal }).catch(() => undefined);
+      if (signal.aborted) break;
       // Each time the whole command, as if it were typed again.
       program = createProgram(cli);
       isMissed = await program.parseAsync([...args], { from: 'user' }).then(

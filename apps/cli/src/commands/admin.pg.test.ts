@@ -22,6 +22,7 @@ async function adminCreate(databaseUrl: string, args: string[], stdin = ''): Pro
     askSecret: () => Promise.resolve(undefined),
     isTerminal: false,
     signal: () => new AbortController().signal,
+    signalWhileRead: () => new AbortController().signal,
     onSignal: () => undefined,
     wasAnswerLost: () => Promise.resolve(false),
   });

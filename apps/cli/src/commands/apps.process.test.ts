@@ -14,7 +14,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createTestDatabase } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { startCommand, type Ended } from '../testing/command-line.ts';
+import { runCommand, startCommand, type Ended } from '../testing/command-line.ts';
+import { controllerThatAnswers } from '../testing/in-process.ts';
 
 /** Where no file may have more than this many blocks of 512 bytes: as on a disk with no more space. */
 const onSmallDisk = (blocks: number): { prefix: string[] } => ({
@@ -109,6 +110,53 @@ test('output that a disk takes only in part is reported, and is no success', asy
   expect(statSync(join(folder, 'output')).size).toBe(512);
   expect(exitCode).toBe(1);
   expect(stderr).toContain('The output is incomplete');
+});
+
+describe('a command that is done, and whose reader takes nothing yet,', () => {
+  const items = Array.from({ length: 5_000 }, (_, at) => ({ at, text: 'x'.repeat(1_000) }));
+
+  test('writes all when the reader takes it, long after', async () => {
+    const { env } = await controllerThatAnswers(() => ({ items }));
+    const { child, ended } = startCommand(['keys', 'ls', '--json'], environment(env));
+    child.stdout?.pause();
+    // It has printed all, and has nothing else to do.
+    await once(child, 'disconnect');
+    // Together they take longer than a command waits for anything else.
+    for (let count = 0; count < 3; count += 1) await runCommand(['--help'], environment());
+    child.stdout?.resume();
+
+    const { exitCode, stdout } = await ended;
+
+    expect(exitCode).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ items: { length: items.length } });
+  });
+
+  test('ends at the first signal', async () => {
+    const controller = await controllerThatAnswers(() =>
+      // What is no list ends the watching.
+      controller.asked.length === 1 ? { items } : {},
+    );
+    const { child } = startCommand(['keys', 'ls', '--json', '-w'], environment(controller.env));
+    child.stdout?.pause();
+    await once(child, 'disconnect');
+
+    child.kill('SIGTERM');
+
+    expect(await once(child, 'exit')).toEqual([null, 'SIGTERM']);
+  });
+});
+
+test('a list that is watched ends when its reader has gone', async () => {
+  const controller = await controllerThatAnswers(() => ({
+    items: Array.from({ length: controller.asked.length }, (_, at) => ({ at })),
+  }));
+  const { child, ended } = startCommand(
+    ['keys', 'ls', '--json', '-w'],
+    environment(controller.env),
+  );
+  child.stdout?.destroy();
+
+  expect(await ended).toMatchObject({ exitCode: 0, stderr: '' });
 });
 
 describe('a refusal keeps its exit code when it cannot be told', () => {

@@ -1,9 +1,12 @@
+import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from '../testing/cli-controller.ts';
-import { runCommand } from '../testing/command-line.ts';
+import { runCommand, startCommand } from '../testing/command-line.ts';
 
 let cli: CliStage;
 let folder: string;
@@ -61,6 +64,29 @@ test.each([
     expect(await readdir(folder)).toEqual(before);
   },
 );
+
+test('audit export goes no further than its reader', async () => {
+  // An audit without an end.
+  const server = createServer((_request, response) => {
+    const more = (): void => {
+      while (response.write('x'.repeat(65_536)));
+    };
+    response.on('drain', more).on('error', () => undefined);
+    more();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+
+  const { child, ended } = startCommand(['audit', 'export'], { ...cli.env, LEASEHOLD_URL: url });
+  child.stdout?.once('data', () => child.stdout?.destroy());
+
+  expect(await ended).toMatchObject({ exitCode: 0, stderr: '' });
+});
 
 test('calls and exports skip a controller that does not answer', async () => {
   const env = { ...cli.env, LEASEHOLD_URL: `http://127.0.0.1:1,${cli.controller().url}` };

@@ -256,7 +256,7 @@ function addLogs(cli: Cli, parent: Command): void {
       const client = cli.client('ws');
       let isTold = false;
       await follow<{ id: string; data: { lines: readonly LogLine[] } }>(
-        cli.context.signal(),
+        cli.context.signalWhileRead(),
         (listener) => client.backends.followLogs.subscribe(wanted, listener),
         ({ id, data }) => {
           wanted = { backendId, from: Number(id), datacenter };
@@ -274,7 +274,7 @@ function addLogs(cli: Cli, parent: Command): void {
           isTold = true;
         },
       );
-      if (!cli.context.signal().aborted) await printEnd(cli, { backendId, datacenter });
+      if (!cli.context.signalWhileRead().aborted) await printEnd(cli, { backendId, datacenter });
     });
 }
 
@@ -384,7 +384,7 @@ function addWatch(cli: Cli, parent: Command): void {
       // After a broken connection the controller sends all states again.
       const known = new Set<string>();
       await follow<BackendStateView>(
-        cli.context.signal(),
+        cli.context.signalWhileRead(),
         (listener) => client.backends.watch.subscribe({ backendId }, listener),
         (state) => {
           if (known.has(state.id)) return;

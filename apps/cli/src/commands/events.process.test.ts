@@ -37,6 +37,15 @@ test('events tail prints one line per event, and ends with 0 at Ctrl-C', async (
   expect(linesOf(tail)).toHaveLength(2);
 });
 
+test('events tail ends when its reader has gone', async () => {
+  const tail = await startTail('--namespace', 'unread');
+  tail.child.stdout?.destroy();
+
+  await heldLease(cli.api(), ['unread'], 'import');
+
+  expect(await tail.ended).toMatchObject({ exitCode: 0, stderr: '' });
+});
+
 test('events tail --json misses and repeats no event when its controller is unreachable for a while', async () => {
   const tail = await startTail(
     '--json',

@@ -144,7 +144,7 @@ function withResource(command: Command): Command {
 /** Prints event after event, whatever happens to the connection, until it is asked to stop. */
 async function tail(cli: Cli, input: EventWatchInput): Promise<void> {
   const client = cli.client('ws');
-  const stop = cli.context.signal();
+  const stop = cli.context.signalWhileRead();
   let { afterId } = input;
   // Only a controller that stops completes it.
   while (!stop.aborted) {
@@ -233,7 +233,11 @@ function addAuditExport(cli: Cli, parent: Command): void {
   withAuditFilters(command).action(async ({ file, ...wanted }: AuditExportOptions) => {
     const body = await download(cli, timeRangeOf(wanted));
     if (file === undefined) {
-      for await (const text of body) cli.context.stdout(text);
+      for await (const text of body) {
+        cli.context.stdout(text);
+        // Also waits until it was taken: a slow reader is not to find all of the audit in our memory.
+        if (await cli.context.wasAnswerLost()) break;
+      }
       return;
     }
     await writeWhole(file, body);

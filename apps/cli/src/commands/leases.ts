@@ -305,7 +305,7 @@ function addWatch(cli: Cli, parent: Command, { noun, aNoun, argument, router }: 
     .addHelpText('after', WATCH_HELP)
     .action(async (text: string, { namespace }: { readonly namespace?: string }) => {
       const scope = parseScope(text, namespace);
-      const signal = cli.context.signal();
+      const signal = cli.context.signalWhileRead();
       // Over HTTP first, which fails at once when no controller answers.
       await cli.client()[router].get.query(scope);
       const { urls, token } = cli.access();

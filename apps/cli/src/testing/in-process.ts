@@ -27,6 +27,7 @@ export function contextOf(
     environment: { LEASEHOLD_HOME: '/nowhere', ...environment },
     isTerminal: false,
     signal: () => none,
+    signalWhileRead: () => none,
     onSignal: () => undefined,
     wasAnswerLost: () => Promise.resolve(false),
   };
