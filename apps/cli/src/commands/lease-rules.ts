@@ -212,16 +212,18 @@ const MINUTE_MS = 60_000;
 const DAY_MINUTES = 24 * 60;
 
 /**
- * The windows of a text such as `Fri 17:00-Mon 08:00`, or `Sat 10:00-14:00`.
+ * The windows of a text such as `Fri 17:00-Mon 08:00`, or `Sat 10:00-14:00`. Without an end day they end within 24 hours.
  * @throws {CliFailure} `cli.usage`.
  */
 export function weeklyOf(text: string): { schedule: string; durationMs: number } {
-  const { day = '', at = '', endDay = day, endAt = '' } = WEEKLY.exec(text.trim())?.groups ?? {};
-  const [begin, end] = [minuteOf(day, at), minuteOf(endDay, endAt)];
-  if (begin === undefined || end === undefined || begin === end) {
+  const { day = '', at = '', endDay, endAt = '' } = WEEKLY.exec(text.trim())?.groups ?? {};
+  const [begin, named] = [minuteOf(day, at), minuteOf(endDay ?? day, endAt)];
+  if (begin === undefined || named === undefined || (begin === named && endDay !== undefined)) {
     throw usageFailure(`--weekly must be such as "Fri 17:00-Mon 08:00", not "${text}".`);
   }
   const week = 7 * DAY_MINUTES;
+  // Over midnight, as in "Fri 22:00-02:00".
+  const end = endDay === undefined && named <= begin ? named + DAY_MINUTES : named;
   const minute = begin % DAY_MINUTES;
   const fields = [minute % 60, Math.floor(minute / 60), '*', '*', Math.floor(begin / DAY_MINUTES)];
   return { schedule: fields.join(' '), durationMs: ((end - begin + week) % week) * MINUTE_MS };
