@@ -1,11 +1,11 @@
 import { fstatSync, writeFileSync } from 'node:fs';
-import { createInterface } from 'node:readline/promises';
-import { Writable } from 'node:stream';
+import { constants } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { processEnvironment } from './config.ts';
-import { EXIT_CODES } from './failures.ts';
+import { EXIT_CODES, SIGNAL_EXIT_CODE } from './failures.ts';
 import { runCli } from './program.ts';
+import { readSecret } from './read-secret.ts';
 
 /** One Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
 const SAME_SIGNAL_MS = 1_000;
@@ -159,19 +159,15 @@ function isFile(descriptor: number): boolean {
   }
 }
 
-/** What is typed is not shown; the end of the input, and Ctrl-C, are an empty answer. */
-async function askSecret(question: string): Promise<string | undefined> {
+async function askPerson(question: string): Promise<string | undefined> {
   if (!process.stdin.isTTY) return undefined;
-  const silent = new Writable({ write: (_chunk, _encoding, done) => done() });
-  const lines = createInterface({ input: process.stdin, output: silent, terminal: true });
   write(process.stderr, question);
   try {
-    const closed = new Promise<string>((resolve) => {
-      lines.once('close', () => resolve(''));
+    return await readSecret(process.stdin, () => {
+      write(process.stderr, '\n');
+      process.exit(SIGNAL_EXIT_CODE + constants.signals.SIGINT);
     });
-    return await Promise.race([lines.question(''), closed]);
   } finally {
-    lines.close();
     write(process.stderr, '\n');
   }
 }
@@ -184,7 +180,7 @@ const exitCode = await runCli(process.argv.slice(2), {
   stdout: (text) => write(process.stdout, text),
   stderr: (text) => write(process.stderr, text),
   readStdin: () => text(process.stdin),
-  askSecret,
+  askSecret: askPerson,
   environment,
   isTerminal: process.stdout.isTTY,
   signal: takeSignal,
