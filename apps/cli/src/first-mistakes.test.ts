@@ -160,6 +160,23 @@ test('an empty list from which the datacenter is missing does not say that there
   expect(stderr).toContain('dc2 is missing');
 });
 
+test.each([
+  ['a datacenter', { unreachable: [{ datacenter: 'dc2', since: null, code: 'unreachable' }] }],
+  ['a part', { failed: ['backends'] }],
+])(
+  'find that finds nothing, and could not search %s, does not say that there is nothing',
+  async (_what, missing) => {
+    const found = { items: [], isComplete: true, failed: [], unreachable: [], ...missing };
+    const controller = await controllerThatAnswers(() => found);
+
+    const { exitCode, stdout } = await runHere(['find', 'room'], controller.env);
+
+    expect(exitCode).toBe(3);
+    expect(stdout).not.toContain('Nothing has');
+    expect(stdout).toMatch(/dc2 is missing|Not searched this time: backends/u);
+  },
+);
+
 test('logs of a key without a backend are not found, and --previous of a backend is wrong usage', async () => {
   const page = { items: [], nextCursor: null, asOf: '2026-11-29T10:00:00.000Z', unreachable: [] };
   const controller = await controllerThatAnswers(() => page);

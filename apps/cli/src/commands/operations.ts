@@ -341,7 +341,13 @@ export function addFind(cli: Cli, program: Command): void {
       );
       const rows = rowsText(found.items, columns, format);
       const notes = foundNotes(found);
-      const nothing = `Nothing has ${printable(text)} in its name.`;
+      // What is missing may have it.
+      const isUnknown =
+        found.items.length === 0 && found.unreachable.length + found.failed.length > 0;
+      if (isUnknown) cli.exitCode = EXIT_CODES.unreachable;
+      const nothing = isUnknown
+        ? 'Nothing was found, but not everything was searched.'
+        : `Nothing has ${printable(text)} in its name.`;
       const shown = `${found.items.length === 0 ? nothing : rows}${notes}`;
       cli.show(found, () => (format === 'name' ? rows : shown), { notes });
     });
