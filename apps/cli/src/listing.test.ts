@@ -132,6 +132,17 @@ describe('a list', () => {
     expect(listsOfProgram().sort()).toEqual([...new Set(named)].sort());
   });
 
+  test('keys ls -o name prints names of the namespace that was asked for, and none of another', async () => {
+    const { env } = await controllerOf([aLease('a')]);
+
+    const named = await runHere(['keys', 'ls', '-o', 'name', '-n', 'jobs'], env);
+    const inParent = await runHere(['keys', 'ls', '-o', 'name'], env);
+
+    expect(named).toEqual({ exitCode: 0, stdout: 'a\n', stderr: '' });
+    expect(inParent).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(inParent.stderr).toMatch(/a is in the namespace jobs[^]*-o json/u);
+  });
+
   test('-o name says on the standard error that names are missing: there are more, or a datacenter does not answer', async () => {
     const { env } = await controllerThatAnswers(() => ({
       ...EMPTY,

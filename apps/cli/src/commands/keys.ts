@@ -182,8 +182,22 @@ function addLs(cli: Cli, parent: Command): void {
       direction: desc === true ? 'desc' : undefined,
     });
     const empty = nothingText('keys', options, RECENT_GRANTS);
+    if (cli.listing.format === 'name') requireNamespace(page.items, same.namespace ?? '');
     cli.showPage(page, empty, placed(COLUMNS, options.datacenter));
   });
+}
+
+/**
+ * Names alone are for other commands on keys, which look for a name in one namespace, where it may be another key.
+ * @throws {CliFailure} `cli.usage`.
+ */
+function requireNamespace(keys: readonly KeyView[], namespace: string): void {
+  const elsewhere = keys.find((key) => key.namespace !== namespace);
+  if (elsewhere === undefined) return;
+  throw usageFailure(
+    `The key ${printable(elsewhere.name)} is in the namespace ${printableOr(elsewhere.namespace, '""')}, which its name alone does not tell.`,
+    'Give that --namespace to this command and to the next one, or read names and namespaces from `-o json`.',
+  );
 }
 
 function addShow(cli: Cli, parent: Command): void {
