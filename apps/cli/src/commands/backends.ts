@@ -360,6 +360,9 @@ function addTerminate(cli: Cli, parent: Command): void {
     .action(async (backendId: string, { hard, ...options }: ActOptions & { hard?: true }) => {
       const mode = hard === true ? 'hard' : 'soft';
       const answer = await cli.client().backends.terminate.mutate({ backendId, mode, ...options });
+      if (answer.outcome === 'gone') {
+        throw refusal('backend.ended', `${backendId} has ended already.`);
+      }
       cli.show(answer, () => {
         const how = hard === true ? 'is being killed' : 'was told to stop';
         return `${backendId} ${how}. Follow it with \`leasehold backends watch ${backendId}\`.`;

@@ -259,6 +259,18 @@ describe('leasehold backends', () => {
     expect(killed.stdout).toContain(`${backendId} is being killed.`);
     expect(ended.stdout).toMatch(/ terminated, external/u);
   });
+
+  test('terminate of a backend that has ended is refused, and is no act of anybody', async () => {
+    const { backendId } = await ready('over');
+    await cli.run('backends', 'terminate', backendId, '--hard', '--reason', 'first');
+    await cli.run('backends', 'watch', backendId);
+
+    const again = await cli.refused('backends', 'terminate', backendId, '--reason', 'second');
+
+    expect(again).toEqual({ exitCode: 1, code: 'backend.ended' });
+    const { items } = await cli.api().audit.list.query({ resource: `backend:${backendId}` });
+    expect(items.map(({ reason }) => reason)).toEqual(['first']);
+  });
 });
 
 describe('leasehold drones', () => {

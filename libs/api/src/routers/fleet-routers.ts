@@ -158,10 +158,12 @@ export const backendsRouter = router({
     .input(bounded(backendFollowLogsInputSchema))
     .subscription(({ ctx, input, signal }) => followLog(ctx, input, signal ?? ctx.signal)),
 
+  /** `gone`: it had ended before, and nothing was done. */
   terminate: operatorProcedure.input(bounded(backendTerminateInputSchema)).mutation(
     placed(async ({ services, caller, actor, use }, act) => {
+      const answer = await services.keys.terminate(act, caller);
+      if (answer.outcome === 'gone') return answer;
       use?.noteWritten(bytesOfEvent(act.reason));
-      await services.keys.terminate(act, caller);
       await services.audit.write({
         ...actor,
         action: 'backends.terminate',
@@ -169,7 +171,7 @@ export const backendsRouter = router({
         reason: act.reason,
         detail: { mode: act.mode },
       });
-      return { outcome: 'terminating' as const };
+      return answer;
     }),
   ),
 

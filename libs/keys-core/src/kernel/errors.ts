@@ -166,6 +166,10 @@ export const COMMAND_ERROR_CODES = {
     text: 'Nobody holds this key.',
     doc: 'There is nothing to revoke.',
   },
+  'backend.ended': {
+    text: 'The backend has ended already.',
+    doc: 'There is nothing to stop.',
+  },
   'environment.not_found': {
     text: 'There is no such environment.',
     doc: 'Nobody ever held it. Names are compared byte for byte; `leasehold env ls --all` shows all.',

@@ -140,7 +140,9 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
     },
 
     async terminate(input, caller) {
-      hintStopping(await terminateBackend(store, { ...input, namespaces: caller.namespaces }));
+      const stopping = await terminateBackend(store, { ...input, namespaces: caller.namespaces });
+      hintStopping(stopping);
+      return { outcome: stopping === null ? 'gone' : 'terminating' };
     },
   };
 }

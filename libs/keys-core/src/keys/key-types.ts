@@ -187,9 +187,9 @@ export interface KeyService {
    * @throws {LeaseError} `session.superseded`, `backend.not_found`.
    */
   report(report: BackendReport): Promise<'recorded' | 'ignored' | 'kill'>;
-  /** Asks a backend's drone to stop it. @throws {LeaseError} `backend.not_found`. */
+  /** Asks a backend's drone to stop it; `gone`: it had ended before. @throws {LeaseError} `backend.not_found`. */
   terminate(
     input: { backendId: string; mode: 'soft' | 'hard'; reason?: string | undefined },
     caller: Caller,
-  ): Promise<void>;
+  ): Promise<{ outcome: 'terminating' | 'gone' }>;
 }

@@ -201,7 +201,9 @@ describe('terminate', () => {
     const drone = await aDrone(on.store.general);
     const { backendId, leaseId, fencingToken } = await connect(on);
     for (const mode of ['soft', 'soft', 'hard', 'hard', 'soft'] as const) {
-      await on.keys.terminate({ backendId, mode }, OPERATOR);
+      expect(await on.keys.terminate({ backendId, mode }, OPERATOR)).toEqual({
+        outcome: 'terminating',
+      });
     }
 
     const queued = await actionsOf(on, backendId);
@@ -227,7 +229,9 @@ describe('terminate', () => {
     ).rejects.toMatchObject({
       code: 'backend.not_found',
     });
-    await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR);
+    expect(await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR)).toEqual({
+      outcome: 'gone',
+    });
 
     expect(await openActions(on, drone.droneId)).toEqual([]);
   });

@@ -6,6 +6,7 @@ import {
   type BackendState,
   kindOf,
   stateSteps,
+  stoppedText,
 } from './backends.tsx';
 
 test.each([
@@ -13,6 +14,13 @@ test.each([
   ['registry.example/room:1', 'a container of registry.example/room:1'],
 ])('what a backend with the image %s runs is told in words', (image, text) => {
   expect(kindOf({ image })).toBe(text);
+});
+
+test.each([
+  ['gone', 'It had ended before: nothing was stopped.'],
+  ['terminating', 'Its drone has been told to stop it by force.'],
+] as const)('a stop by force that was answered with %s is told as it is', (outcome, text) => {
+  expect(stoppedText(outcome, true)).toBe(text);
 });
 
 function state(id: string, status: BackendState['status'], at: string): BackendState {

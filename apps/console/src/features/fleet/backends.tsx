@@ -81,6 +81,15 @@ export function terminateProblem(status: BackendStatus): string | undefined {
   return status === 'hard_terminating' ? 'It is being killed already.' : undefined;
 }
 
+/** What became of asking to stop a backend. */
+export function stoppedText(
+  outcome: Outputs['backends']['terminate']['outcome'],
+  isForced: boolean,
+): string {
+  if (outcome === 'gone') return 'It had ended before: nothing was stopped.';
+  return `Its drone has been told to stop it${isForced ? ' by force' : ''}.`;
+}
+
 /** What kind of program a backend runs. */
 export function kindOf({ image }: Pick<Backend, 'image'>): string {
   return image === null ? 'a command of the machine' : `a container of ${image}`;

@@ -12,7 +12,7 @@ import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
 import { Notice } from '~/ui/states.tsx';
 import { Mono } from '~/ui/text.tsx';
-import { type Backend, terminateProblem } from './backends.tsx';
+import { type Backend, stoppedText, terminateProblem } from './backends.tsx';
 import { actProblem, type Drone, type DroneAct, isFinal, typedFor } from './drones.tsx';
 
 export interface DroneActRequest {
@@ -274,11 +274,8 @@ export function TerminateDialog({
               reason,
             },
             {
-              onSuccess: () => {
-                notifications.show({
-                  title: backendId,
-                  message: `Its drone has been told to stop it${isForced ? ' by force' : ''}.`,
-                });
+              onSuccess: ({ outcome }) => {
+                notifications.show({ title: backendId, message: stoppedText(outcome, isForced) });
                 close();
               },
             },

@@ -77,7 +77,7 @@ function keyOf({ namespace, name }: Named): Resource {
   return { face: 'key', namespace, name };
 }
 
-/** Tells a backend's drone to stop it. @throws {LeaseError} `backend.not_found`. */
+/** Tells a backend's drone to stop it. @returns null if it had ended. @throws {LeaseError} `backend.not_found`. */
 export async function terminateBackend(
   store: Store,
   request: {
