@@ -1,6 +1,6 @@
 import { fileVariableOf, SECRETS } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
-import { commandEnvironment } from './run-with-lease.ts';
+import { accessVariables, commandEnvironment } from './run-with-lease.ts';
 
 const OTHERS = { PATH: '/bin', DATABASE_URL: 'postgresql://db', LEASEHOLD_URL: 'http://c' };
 const secrets = SECRETS.filter((name) => name.startsWith('LEASEHOLD_'));
@@ -20,5 +20,18 @@ test('it gets the token, or the file that has it, if that is asked for, and no o
     ...OTHERS,
     LEASEHOLD_TOKEN: 'x',
     LEASEHOLD_TOKEN_FILE: 'x',
+  });
+});
+
+test('with the token of a context it gets neither the context nor the file of another token', () => {
+  const from = { urls: 'context staging', token: 'context staging' };
+  const own = { ...commandEnvironment(all, { isTokenPassed: true }), LEASEHOLD_CONTEXT: 'staging' };
+
+  const changed = accessVariables({ urls: ['http://a', 'http://b'], token: 'lh_a', from });
+
+  expect({ ...own, ...changed }).toEqual({
+    ...OTHERS,
+    LEASEHOLD_URL: 'http://a,http://b',
+    LEASEHOLD_TOKEN: 'lh_a',
   });
 });

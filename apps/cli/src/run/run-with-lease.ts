@@ -11,6 +11,7 @@ import {
 } from '@leasehold/service-kit';
 import { pathOfPart } from '../apps.ts';
 import type { Cli, CliContext } from '../cli.ts';
+import type { Access } from '../contexts.ts';
 import { CliFailure, RUN_EXIT_CODES, SIGNAL_EXIT_CODE } from '../failures.ts';
 import { durationText, printable } from '../output/text.ts';
 import { signalSession } from '../processes.ts';
@@ -45,17 +46,15 @@ interface RunRequest extends LeaseRequest {
  * @throws {CliFailure} when the lease was not granted or was lost, or the command not started.
  */
 export async function runWithLease(cli: Cli, request: RunRequest): Promise<void> {
-  const { urls, token, from } = cli.access();
+  const access = cli.access();
+  const { urls, token } = access;
   const signals = runSignals(cli.context);
   const clock = createBootClock();
   const guard = startGuard(pathOfPart('cli'), {
     nowMs: () => clock.nowMs(),
     env: {
       ...commandEnvironment(cli.context.environment, request),
-      // The command is to call the same controllers: a context in a variable would win over their addresses.
-      ...(request.isTokenPassed && from.urls !== 'LEASEHOLD_URL'
-        ? { LEASEHOLD_URL: urls.join(','), LEASEHOLD_TOKEN: token, LEASEHOLD_CONTEXT: undefined }
-        : {}),
+      ...(request.isTokenPassed ? accessVariables(access) : {}),
     },
   });
   try {
@@ -273,6 +272,19 @@ export function commandEnvironment(
     SECRETS.filter((name) => !kept.includes(name)).flatMap((name) => [name, fileVariableOf(name)]),
   );
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !withheld.has(name)));
+}
+
+/** What changes in the environment of a command that is to call the same controllers. */
+export function accessVariables({ urls, token, from }: Access): Environment {
+  if (from.urls === 'LEASEHOLD_URL') return {};
+  return {
+    LEASEHOLD_URL: urls.join(','),
+    LEASEHOLD_TOKEN: token,
+    // It would be of another installation, and both at once are refused.
+    [fileVariableOf(TOKEN)]: undefined,
+    // It would win over the addresses.
+    LEASEHOLD_CONTEXT: undefined,
+  };
 }
 
 /** Why a command was stopped. */
