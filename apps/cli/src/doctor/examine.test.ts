@@ -1,10 +1,13 @@
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseConfig } from '../config.ts';
-import { examineDatacenters, ladderFindings } from './examine.ts';
+import { examineDatacenters, examineHome, ladderFindings } from './examine.ts';
 
 async function serverThatSays(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => {
@@ -61,6 +64,17 @@ test('certificates that cannot be read are reported before any request is sent',
 
 test('without etcd there is nothing to check', async () => {
   expect(await examineDatacenters(parseConfig({}))).toMatchObject([{ state: 'skipped' }]);
+});
+
+test('what a killed `leasehold up` left is wrong only where commands talk to it', async () => {
+  const home = await mkdtemp(join(tmpdir(), 'leasehold-home-'));
+  onTestFinished(() => rm(home, { recursive: true }));
+  await writeFile(join(home, 'run.json'), '{}');
+
+  const local = examineHome(parseConfig({ LEASEHOLD_HOME: home }));
+  const remote = examineHome(parseConfig({ LEASEHOLD_HOME: home, LEASEHOLD_URL: NOBODY }));
+
+  expect([local.state, remote.state]).toEqual(['wrong', 'unsure']);
 });
 
 test('reports controllers that give keys different ladders, and nothing when they agree', () => {

@@ -202,8 +202,10 @@ async function controllerFindings(config: CliConfig, target: Target): Promise<Fi
 }
 
 /** The home directory, and whether something runs from it. */
-function examineHome(config: CliConfig): Finding {
+export function examineHome(config: CliConfig): Finding {
   const { home } = config;
+  // Where commands talk to other controllers, what is left here harms nothing.
+  const finding = config.urls === null ? wrong : unsure;
   if (!existsSync(home)) {
     return config.urls === null
       ? wrong(
@@ -216,7 +218,7 @@ function examineHome(config: CliConfig): Finding {
   try {
     accessSync(home, constants.R_OK | constants.W_OK | constants.X_OK);
   } catch {
-    return wrong(
+    return finding(
       'home',
       `${home} may not be used by this user`,
       'Use the user who started `leasehold up`.',
@@ -233,7 +235,7 @@ function examineHome(config: CliConfig): Finding {
       : well('home', `${home}: leasehold up runs as process ${String(up.pid)}`);
   }
   if (readRunFile(home) !== undefined) {
-    return wrong(
+    return finding(
       'home',
       `${runFilePath(home)} exists, but leasehold up was killed`,
       'Start it again: it ends leftover processes, and keeps the data.',
