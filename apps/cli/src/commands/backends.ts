@@ -365,7 +365,13 @@ function addTerminate(cli: Cli, parent: Command): void {
       }
       cli.show(answer, () => {
         const how = hard === true ? 'is being killed' : 'was told to stop';
-        return `${backendId} ${how}. Follow it with \`leasehold backends watch ${backendId}\`.`;
+        const { datacenter } = options;
+        // States are followed in the controller's own datacenter alone.
+        const next =
+          datacenter === undefined
+            ? `watch ${backendId}`
+            : `logs ${backendId} --follow --datacenter ${datacenter}`;
+        return `${backendId} ${how}. Follow it with \`leasehold backends ${next}\`.`;
       });
     });
 }

@@ -417,7 +417,8 @@ export function addConnect(cli: Cli, parent: Command): void {
       cli.show(answer, () =>
         access === undefined ? connectText(answer, cli.called) : (answer.url ?? ''),
       );
-      await noteOtherProgram(cli, answer, options.program);
+      // It is connected, whatever becomes of the note.
+      await noteOtherProgram(cli, answer, options.program).catch(() => undefined);
     });
 }
 

@@ -1,0 +1,38 @@
+/** What commands say of what they did, from a controller that answers what a test wants. */
+import { expect, test } from 'vitest';
+import { controllerThatAnswers, runHere } from '../testing/in-process.ts';
+
+const connected = {
+  key: { name: 'alpha', namespace: '', tag: '' },
+  address: '127.0.0.1:1',
+  url: null,
+  backendId: 'bk-1',
+  spawned: false,
+  status: 'ready',
+  droneId: 'd1',
+  datacenter: 'local',
+  fencingToken: '7',
+};
+
+test('a connect that succeeded ends with 0, although its program cannot be asked for', async () => {
+  const { asked, env } = await controllerThatAnswers((path) =>
+    path.includes('keys.connect') ? connected : null,
+  );
+
+  const ended = await runHere(['connect', 'alpha', '--program', 'web'], env);
+
+  expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
+  expect(ended.stdout).toMatch(/^127\.0\.0\.1:1\n/u);
+  expect(asked.some((path) => path.includes('backends.get'))).toBe(true);
+});
+
+test.each([
+  [[], 'watch bk-1'],
+  [['--datacenter', 'dc2'], 'logs bk-1 --follow --datacenter dc2'],
+])('terminate %j says how the backend can be followed from here', async (options, how) => {
+  const { env } = await controllerThatAnswers(() => ({ outcome: 'terminating' }));
+
+  const { stdout } = await runHere(['backends', 'terminate', 'bk-1', ...options], env);
+
+  expect(stdout).toContain(`\`leasehold backends ${how}\`.`);
+});
