@@ -165,6 +165,11 @@ export function withDatacenter(command: Command): Command {
   return command.option('--datacenter <name>', "the datacenter; by default the controller's own");
 }
 
+/** `--datacenter` as it is to be typed behind a command that is advised; empty where it was not given. */
+export function placeOption(datacenter: string | undefined): string {
+  return datacenter === undefined ? '' : ` --datacenter ${datacenter}`;
+}
+
 /** Adds `--datacenter` to a list. */
 export function withDatacenters(command: Command): Command {
   return command.option(

@@ -26,6 +26,14 @@ test('a connect that succeeded ends with 0, although its program cannot be asked
   expect(asked.some((path) => path.includes('backends.get'))).toBe(true);
 });
 
+test('drain in another datacenter says how a backend is stopped there', async () => {
+  const { env } = await controllerThatAnswers(() => ({ backends: [{ backendId: 'bk-1' }] }));
+
+  const { stdout } = await runHere(['drones', 'drain', 'd1', '--datacenter', 'dc2'], env);
+
+  expect(stdout).toContain('`leasehold backends terminate ID --datacenter dc2`');
+});
+
 test.each([
   [[], 'watch bk-1'],
   [['--datacenter', 'dc2'], 'logs bk-1 --follow --datacenter dc2'],

@@ -23,6 +23,7 @@ import {
 } from '../controller-api.ts';
 import { EXIT_CODES, failureOf, refusal, unreachable, usageFailure } from '../failures.ts';
 import {
+  placeOption,
   wholeNumberOf,
   withDatacenter,
   withDatacenters,
@@ -370,7 +371,7 @@ function addTerminate(cli: Cli, parent: Command): void {
         const next =
           datacenter === undefined
             ? `watch ${backendId}`
-            : `logs ${backendId} --follow --datacenter ${datacenter}`;
+            : `logs ${backendId} --follow${placeOption(datacenter)}`;
         return `${backendId} ${how}. Follow it with \`leasehold backends ${next}\`.`;
       });
     });

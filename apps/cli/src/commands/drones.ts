@@ -7,6 +7,7 @@ import type { Cli } from '../cli.ts';
 import type { DroneListInput, DroneView } from '../controller-api.ts';
 import { isPassing, refusal, usageFailure, type CliFailure } from '../failures.ts';
 import {
+  placeOption,
   withDatacenter,
   withDatacenters,
   withDuration,
@@ -209,7 +210,7 @@ function addDrain(cli: Cli, parent: Command): void {
         stop === true && after === 0 ? { ...input, stop } : input,
       );
       if (interrupted === undefined) {
-        cli.show(drained, () => drainedText(droneId, drained));
+        cli.show(drained, () => drainedText(input, drained));
         return;
       }
       await drainAndStop(cli, { input, after, drained, interrupted });
@@ -219,13 +220,13 @@ function addDrain(cli: Cli, parent: Command): void {
 
 type Drained = Awaited<ReturnType<Drones['drain']['mutate']>>;
 
-function drainedText(droneId: string, { backends }: Drained): string {
+function drainedText({ droneId, datacenter }: StopPlan['input'], { backends }: Drained): string {
   const name = printable(droneId);
   const remaining = backends.map((backend) => `\n  ${backend.backendId}`).join('');
   return remaining === ''
     ? `${name} takes no new backends, and runs none.`
     : `${name} takes no new backends. It still runs these; ` +
-        `\`leasehold backends terminate ID\` stops one:${remaining}`;
+        `\`leasehold backends terminate ID${placeOption(datacenter)}\` stops one:${remaining}`;
 }
 
 const DRAIN_POLL_MS = 1_000;
@@ -258,7 +259,7 @@ async function drainAndStop(cli: Cli, { input, after, drained, interrupted }: St
     const rest = `${String(left)} of ${countText(drained.backends.length)} left on ${name}`;
     say(drone && `${rest}, ${stopping ? 'stopping' : `stopped after ${durationWord(after)}`}`);
     await delay(DRAIN_POLL_MS, undefined, { signal: interrupted }).catch(() => undefined);
-    if (interrupted.aborted) throw interruption(name, rest, stopping !== undefined);
+    if (interrupted.aborted) throw interruption(input, rest, stopping !== undefined);
   }
   showDrained(cli, { droneId, changed: drained.changed }, stopping?.stoppingCount ?? 0);
 }
@@ -299,13 +300,19 @@ function backendsLeft(drone: DroneView | undefined): number | undefined {
   );
 }
 
-function interruption(name: string, rest: string, isAsked: boolean): CliFailure {
+function interruption(
+  { droneId, datacenter }: StopPlan['input'],
+  rest: string,
+  isAsked: boolean,
+): CliFailure {
+  const name = printable(droneId);
+  const place = placeOption(datacenter);
   return refusal(
     'cli.interrupted',
     `${rest}. It goes on draining, and ${isAsked ? 'they are stopping' : 'they go on'}.`,
     isAsked
-      ? `\`leasehold drones show ${name}\` shows how many are left.`
-      : `\`leasehold drones drain ${name} --stop\` stops them; \`leasehold drones undrain ${name}\` ends the drain.`,
+      ? `\`leasehold drones show ${name}${place}\` shows how many are left.`
+      : `\`leasehold drones drain ${name} --stop${place}\` stops them; \`leasehold drones undrain ${name}${place}\` ends the drain.`,
   );
 }
 
