@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import type { Cli } from './cli.ts';
-import { refusal } from './failures.ts';
+import { refusal, usageFailure } from './failures.ts';
 import { withDuration } from './options.ts';
 
 /** `leasehold controller`: the API server, configured by its environment. */
@@ -76,11 +76,11 @@ const STEP_MS = 60_000;
 
 /** `leasehold drone upgrade`: this version in place of the one that runs. */
 function addUpgrade(cli: Cli, parent: Command): void {
-  const command = cli.leaf(
-    parent,
-    'upgrade',
-    'Replace the agent of a drone by this version while its backends run',
-  );
+  // No leaf: it says as text how it goes, and talks to no controller itself.
+  const command = parent
+    .command('upgrade')
+    .description('Replace the agent of a drone by this version while its backends run')
+    .showHelpAfterError('(--help lists what the command accepts)');
   withDuration(command, '--timeout', {
     about: 'how long each step may take',
     range: STEP_RANGE,
@@ -90,6 +90,8 @@ function addUpgrade(cli: Cli, parent: Command): void {
     .option('--install <file>', 'copy this program to the file that the service manager starts')
     .addHelpText('after', UPGRADE_HELP)
     .action((_options: unknown, command: Command) => {
+      if (cli.isJson)
+        throw usageFailure('drone upgrade says as text how it goes: leave out --json.');
       const { config, environment, install, timeout } = command.optsWithGlobals<UpgradeOptions>();
       const given = {
         '--environment': environment,

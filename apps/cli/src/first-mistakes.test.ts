@@ -146,6 +146,23 @@ test.each([
   expect(stderr).toContain(hint);
 });
 
+test.each([
+  [['drone', 'upgrade', '--config', 'drone.json', '--json'], '--json'],
+  [['audit', 'export', '--format', 'csv', '--json'], '--format csv'],
+  [
+    [
+      ...['env', 'run', 'a/b', '--action', 'x', '--version', '1', '--comment', 'y'],
+      ...['--', 'true'],
+    ],
+    '--comment',
+  ],
+])('nothing is done with an option that would be ignored: %j', async (args, named) => {
+  const { exitCode, stdout, stderr } = await runHere(args, { ...NOWHERE, PATH: '/bin:/usr/bin' });
+
+  expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+  expect(stderr).toContain(named);
+});
+
 test('an empty list from which the datacenter is missing does not say that there is nothing', async () => {
   const missing = { datacenter: 'dc2', since: null, code: 'unreachable' };
   const page = { items: [], nextCursor: null, asOf: '2026-11-29T10:00:00.000Z' };

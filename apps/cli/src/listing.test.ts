@@ -184,6 +184,28 @@ describe('a list', () => {
     },
   );
 
+  test.each([[['-wojson']], [['-wo', 'json']], [['-w', '-ojson']]])(
+    '%j prints JSON when it watches, errors too',
+    async (words) => {
+      const { exitCode, stderr } = await runHere(['leases', 'ls', ...words, '--limit', 'many']);
+
+      expect(exitCode).toBe(2);
+      expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'cli.usage' } });
+    },
+  );
+
+  test.each(['table', 'wide', 'name'])('--json with -o %s is refused', async (format) => {
+    const { env } = await controllerOf([aLease('a')]);
+
+    const { exitCode, stdout, stderr } = await runHere(
+      ['leases', 'ls', '--json', '-o', format],
+      env,
+    );
+
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+    expect(stderr).toContain('exclude each other');
+  });
+
   test('another format is refused with those that exist', async () => {
     const { exitCode, stderr } = await runHere(['keys', 'ls', '-o', 'yaml']);
 

@@ -17,10 +17,10 @@ export function withPage(command: Command): Command {
     .option('--cursor <cursor>', 'continue where the previous list ended');
 }
 
-/** Adds `--output` and `--watch` to a list; `chosen` is told of them before the command begins. */
+/** Adds `--output` and `--watch` to a list; `chosen` is told of what was typed before the command begins. */
 export function withListing(
   command: Command,
-  chosen: (format: ListFormat | 'json', isWatched: boolean) => void,
+  chosen: (format: ListFormat | 'json' | undefined, isWatched: boolean) => void,
 ): void {
   command
     .addOption(
@@ -31,7 +31,8 @@ export function withListing(
     .option('-w, --watch', 'print it again whenever it changes, until Ctrl-C')
     .hook('preAction', (_command, leaf) => {
       const { output, watch } = leaf.opts<{ output: ListFormat | 'json'; watch?: true }>();
-      chosen(output, watch === true);
+      const isTyped = leaf.getOptionValueSource('output') !== 'default';
+      chosen(isTyped ? output : undefined, watch === true);
       // The other options are fields of the API, which knows none of these.
       leaf.setOptionValue('output', undefined).setOptionValue('watch', undefined);
     });

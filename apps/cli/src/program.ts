@@ -81,10 +81,11 @@ export async function runCli(
 function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');
   const options = end === -1 ? args : args.slice(0, end);
+  // `-w` takes no value: in `-wo json` and `-wojson` the rest is `-o`.
   const isOutput = options.some(
-    (word, at) => ['-o', '--output'].includes(word) && options[at + 1] === 'json',
+    (word, at) => /^(?:-w*o|--output)$/u.test(word) && options[at + 1] === 'json',
   );
-  return isOutput || ['--json', '-ojson', '--output=json'].some((word) => options.includes(word));
+  return isOutput || options.some((word) => /^(?:--json|-w*ojson|--output=json)$/u.test(word));
 }
 
 function isHelp(error: unknown): boolean {
@@ -232,7 +233,10 @@ export function createProgram(cli: Cli): Command {
   });
   for (const add of COMMANDS) add(cli, program);
   for (const list of program.commands.flatMap(listsIn)) {
-    withListing(list, (output, isWatched) => {
+    withListing(list, (output = cli.isJson ? 'json' : 'table', isWatched) => {
+      if (cli.isJson && output !== 'json') {
+        throw usageFailure(`--json and --output ${output} exclude each other.`);
+      }
       cli.listing = { format: output === 'json' ? 'table' : output, isWatched };
     });
   }

@@ -231,6 +231,9 @@ function addAuditExport(cli: Cli, parent: Command): void {
       'the file to write, by default standard output; it appears when it is complete',
     );
   withAuditFilters(command).action(async ({ file, ...wanted }: AuditExportOptions) => {
+    if (file === undefined && wanted.format === 'csv' && cli.isJson) {
+      throw usageFailure('--json and --format csv exclude each other, unless there is a --file.');
+    }
     const body = await download(cli, timeRangeOf(wanted));
     if (file === undefined) {
       for await (const text of body) {

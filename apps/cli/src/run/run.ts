@@ -170,6 +170,9 @@ export function addEnvironmentRun(cli: Cli, parent: Command): void {
           '--supersede needs --wait, such as --wait 10m: what runs may take long to stop.',
         );
       }
+      if (options.version !== undefined && options.comment !== undefined) {
+        throw usageFailure('--version and --comment are the same: give one of them.');
+      }
       const comment = options.version ?? options.comment;
       const run = comment === undefined ? options : { ...options, comment };
       const scopes = [parseScope(text, options.namespace)] as const;

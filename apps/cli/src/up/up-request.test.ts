@@ -47,6 +47,10 @@ const echo = (fields: object = {}) => ({
   ...fields,
 });
 
+test('--no-watch with a --watch-path is refused', () => {
+  expect(failure({ watch: false, watchPath: ['src'] }).code).toBe('cli.usage');
+});
+
 describe('--program', () => {
   test('may be repeated, and the options about programs are about each of them', () => {
     const { given } = request({

@@ -416,7 +416,10 @@ function watchOf(
   file: UpFile | undefined,
   folder: string,
 ): UpRequest['watch'] {
-  if (watch === false) return null;
+  if (watch === false) {
+    if (watchPath.length === 0) return null;
+    throw usageFailure('--no-watch and --watch-path exclude each other.');
+  }
   const paths = watchPath.map((name) => path.resolve(folder, name));
   const ofPrograms = ownPaths(file);
   const scripts = watch ?? file?.watch ?? false;
