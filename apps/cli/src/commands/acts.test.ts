@@ -2,6 +2,8 @@
 import { expect, test } from 'vitest';
 import { controllerThatAnswers, runHere } from '../testing/in-process.ts';
 
+const AT = '2030-01-02T03:04:05.000Z';
+
 const connected = {
   key: { name: 'alpha', namespace: '', tag: '' },
   address: '127.0.0.1:1',
@@ -43,4 +45,32 @@ test.each([
   const { stdout } = await runHere(['backends', 'terminate', 'bk-1', ...options], env);
 
   expect(stdout).toContain(`\`leasehold backends ${how}\`.`);
+});
+
+test('hold-off end is no success while another hold-off is in force', async () => {
+  const holdOff = { epoch: '2', cause: 'controller', since: AT, until: AT, remainingMs: 5_000 };
+  const { env } = await controllerThatAnswers((path) =>
+    path.includes('holdOff.get') ? holdOff : { ended: null, remaining: holdOff },
+  );
+
+  const ended = await runHere(['hold-off', 'end', '--reason', 'tested', '--yes'], env);
+
+  expect(ended.exitCode).toBe(1);
+  expect(ended.stdout).toContain('there is another one');
+});
+
+test.each([
+  ['held', 'it has ended meanwhile'],
+  ['free', 'it is free'],
+])('keys revoke of a key that was %s says why nobody holds it', async (phase, why) => {
+  const { env } = await controllerThatAnswers((path) =>
+    path.includes('keys.get')
+      ? { leaseId: 'id-1', datacenter: 'local', phase }
+      : { outcome: 'gone', stopsBy: null },
+  );
+
+  const { exitCode, stderr } = await runHere(['keys', 'revoke', 'alpha', '--reason', 'x'], env);
+
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain(`Nobody holds alpha: ${why}.`);
 });

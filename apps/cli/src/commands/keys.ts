@@ -347,7 +347,8 @@ function addRevoke(cli: Cli, parent: Command): void {
       const { reason, force: isForced = false, abandon: isAbandoned = false } = options;
       if (isAbandoned && !isForced) throw usageFailure('--abandon needs --force.');
       const client = cli.client();
-      const { leaseId, datacenter, phase } = await findKey(client, name, options);
+      const key = await findKey(client, name, options);
+      const { leaseId, datacenter, phase } = key;
       const answer = await client.keys.revoke.mutate({
         leaseId,
         reason,
@@ -356,7 +357,8 @@ function addRevoke(cli: Cli, parent: Command): void {
         abandon: isAbandoned,
       });
       if (answer.outcome === 'gone') {
-        throw refusal('key.not_held', `Nobody holds ${printable(name)}: it is ${phase}.`);
+        const why = isHeld(key) ? 'has ended meanwhile' : `is ${phase}`;
+        throw refusal('key.not_held', `Nobody holds ${printable(name)}: it ${why}.`);
       }
       cli.show(answer, () => revokedText(printable(name), answer, isAbandoned));
     });

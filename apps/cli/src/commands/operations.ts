@@ -73,6 +73,7 @@ function addEnd(cli: Cli, parent: Command): void {
       const { epoch } = seen;
       const answer = await holdOff.end.mutate({ reason, epoch, datacenter });
       const { ended, remaining } = answer;
+      if (ended === null && remaining !== null) cli.exitCode = EXIT_CODES.refused;
       cli.show(answer, () => {
         if (ended !== null) {
           return `New grants are allowed from now on, ${durationText(ended.remainingMs)} early.`;
