@@ -90,8 +90,9 @@ function addUpgrade(cli: Cli, parent: Command): void {
     .option('--install <file>', 'copy this program to the file that the service manager starts')
     .addHelpText('after', UPGRADE_HELP)
     .action((_options: unknown, command: Command) => {
-      if (cli.isJson)
+      if (cli.isJson) {
         throw usageFailure('drone upgrade says as text how it goes: leave out --json.');
+      }
       const { config, environment, install, timeout } = command.optsWithGlobals<UpgradeOptions>();
       const given = {
         '--environment': environment,

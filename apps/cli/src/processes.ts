@@ -1,4 +1,5 @@
-/** Processes of this machine: which one a number means, whose this one is, locks that end with their process, and sessions. */
+/** Processes of this machine: which one a number means, whose this one is, locks that end with their process, sessions, and the browser. */
+import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {
   accessSync,
@@ -273,4 +274,18 @@ export function ownHome(read: () => string = homedir): { readonly HOME?: string 
   } catch {
     return {};
   }
+}
+
+/** What opens an address; `xdg-open` on any other system. */
+const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
+  darwin: ['open'],
+  win32: ['cmd', '/c', 'start', ''],
+};
+
+/** Where there is no browser, the printed address is all. */
+export function openInBrowser(url: string): void {
+  const [program = '', ...args] = OPENERS[process.platform] ?? ['xdg-open'];
+  const opener = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
+  opener.on('error', () => undefined);
+  opener.unref();
 }

@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 
 /**
- * Reads a line from a terminal without showing what is typed. The end of the input is an empty answer. Ctrl-C is none: it
- * calls `interrupted`, once the terminal is as it was, and nothing is answered.
+ * Reads a line from a terminal without showing what is typed. The end of the input is an empty answer. After
+ * Ctrl-C nothing is answered: `interrupted` is called, once the terminal is as it was.
  */
 export function readSecret(input: NodeJS.ReadableStream, interrupted: () => void): Promise<string> {
   const output = new Writable({ write: (_chunk, _encoding, done) => done() });

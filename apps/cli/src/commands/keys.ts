@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import type { ControllerApi } from '@leasehold/client';
 import { LIMITS, sayEnd, sayFailure } from '@leasehold/keys-core';
@@ -13,7 +12,7 @@ import type {
   RefusalView,
 } from '../controller-api.ts';
 import { refusal, usageFailure } from '../failures.ts';
-import { ownUserName } from '../processes.ts';
+import { openInBrowser, ownUserName } from '../processes.ts';
 import {
   appendText,
   nothingText,
@@ -453,12 +452,6 @@ function connected(cli: Cli, input: ConnectInput): Promise<ConnectAnswer> {
   );
 }
 
-/** What opens an address; `xdg-open` on any other system. */
-const OPENERS: Readonly<Partial<Record<NodeJS.Platform, readonly string[]>>> = {
-  darwin: ['open'],
-  win32: ['cmd', '/c', 'start', ''],
-};
-
 /** `leasehold open`: a key in the browser, by a token of its own. */
 export function addOpen(cli: Cli, parent: Command): void {
   const command = withConnect(
@@ -473,14 +466,6 @@ export function addOpen(cli: Cli, parent: Command): void {
       if (options.print !== true && !cli.isJson && url !== null) openInBrowser(url);
     },
   );
-}
-
-/** Where there is no browser, the printed address is all. */
-function openInBrowser(url: string): void {
-  const [program = '', ...args] = OPENERS[process.platform] ?? ['xdg-open'];
-  const opener = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
-  opener.on('error', () => undefined);
-  opener.unref();
 }
 
 interface AccessOptions {

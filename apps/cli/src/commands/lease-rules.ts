@@ -217,16 +217,20 @@ const DAY_MINUTES = 24 * 60;
  */
 export function weeklyOf(text: string): { schedule: string; durationMs: number } {
   const { day = '', at = '', endDay, endAt = '' } = WEEKLY.exec(text.trim())?.groups ?? {};
-  const [begin, named] = [minuteOf(day, at), minuteOf(endDay ?? day, endAt)];
-  if (begin === undefined || named === undefined || (begin === named && endDay !== undefined)) {
+  const [begin, end] = [minuteOf(day, at), minuteOf(endDay ?? day, endAt)];
+  if (begin === undefined || end === undefined || (begin === end && endDay !== undefined)) {
     throw usageFailure(`--weekly must be such as "Fri 17:00-Mon 08:00", not "${text}".`);
   }
-  const week = 7 * DAY_MINUTES;
-  // Over midnight, as in "Fri 22:00-02:00".
-  const end = endDay === undefined && named <= begin ? named + DAY_MINUTES : named;
   const minute = begin % DAY_MINUTES;
   const fields = [minute % 60, Math.floor(minute / 60), '*', '*', Math.floor(begin / DAY_MINUTES)];
-  return { schedule: fields.join(' '), durationMs: ((end - begin + week) % week) * MINUTE_MS };
+  // Without an end day the end may be after midnight, as in "Fri 22:00-02:00".
+  const minutes = minutesBetween(begin, end, endDay === undefined ? 1 : 7);
+  return { schedule: fields.join(' '), durationMs: minutes * MINUTE_MS };
+}
+
+/** To an end that comes again every so many days. */
+function minutesBetween(begin: number, end: number, days: number): number {
+  return end > begin ? end - begin : end - begin + days * DAY_MINUTES;
 }
 
 /** Of the week, which begins on Sunday. */

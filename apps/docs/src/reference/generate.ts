@@ -306,6 +306,7 @@ function wholeProgram() {
       environment: {},
       isTerminal: false,
       signal: () => none,
+      signalWhileRead: () => none,
       onSignal: () => undefined,
       wasAnswerLost: () => Promise.resolve(false),
     },

@@ -19,7 +19,7 @@ test.each([
 test.each([
   ['gone', 'It had ended before: nothing was stopped.'],
   ['terminating', 'Its drone has been told to stop it by force.'],
-] as const)('a stop by force that was answered with %s is told as it is', (outcome, text) => {
+] as const)('a stop by force that was answered with %s is told in words', (outcome, text) => {
   expect(stoppedText(outcome, true)).toBe(text);
 });
 
