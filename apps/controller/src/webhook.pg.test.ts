@@ -111,6 +111,42 @@ test('chosen entries of the audit are sent, signed, and others are not', async (
   });
 });
 
+/** Two entries, the older one with the smaller id, and when they say that they were written, in seconds from now. */
+async function actTwice(on: TestController, [older, newer]: readonly [number, number]) {
+  const { general } = on.controller.store;
+  await act(on, 'tokens.revoke', 'older');
+  await act(on, 'tokens.revoke', 'newer');
+  await general.$executeRaw`
+    update audit set at = clock_timestamp()
+      + case reason when 'older' then ${older}::int else ${newer}::int end * interval '1 second'`;
+}
+
+const reasonsOf = (received: readonly Received[]): unknown[] =>
+  received.map((one) => (bodyOf(one)['data'] as { reason: unknown }).reason);
+
+test('an entry of the audit that may not be settled is not passed over for an older time of the next one', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { on, round } = await open(url);
+
+  await actTwice(on, [3, -10]);
+  await round();
+  expect(received).toEqual([]);
+  await on.controller.store.general.$executeRaw`update audit set at = at - interval '20 seconds'`;
+  await round();
+
+  expect(reasonsOf(received)).toEqual(['older', 'newer']);
+});
+
+test('an entry of the audit from before the clock stepped back is sent, and does not wait for the clock', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { on, round } = await open(url);
+
+  await actTwice(on, [3_600, -10]);
+  await round();
+
+  expect(reasonsOf(received)).toEqual(['older', 'newer']);
+});
+
 test('a message that fails is sent again with the same id when its time has come, and its failure is shown', async () => {
   const { url, received } = await receiver((response, nth) => {
     response.statusCode = nth === 1 ? 500 : 204;
