@@ -181,9 +181,7 @@ test('a message that fails again and again is dropped, and the next one is sent'
   const { general } = on.controller.store;
   await act(on, 'tokens.revoke');
   await act(on, 'tokens.revoke');
-  await general.$executeRaw`
-    update webhook set tries = 11,
-      last_error = (select 'audit_' || min(id) from audit where action = 'tokens.revoke') || ': before'`;
+  await general.$executeRaw`update webhook set tries = 11`;
 
   await round();
   await general.$executeRaw`update webhook set next_try_at = null`;
@@ -196,55 +194,144 @@ test('a message that fails again and again is dropped, and the next one is sent'
 type Overview = Awaited<ReturnType<Parameters<typeof createWebhook>[0]['stats']['overview']>>;
 type Concerns = Overview['health']['concerns'];
 
-/** A webhook that is told what needs attention. */
+/** Controllers whose webhooks are told what needs attention. */
 async function toldOf(url: string) {
   const on = await startTestController();
   const { stats } = await on.client('viewer');
   const overview = await stats.overview.query({ windowMinutes: 5 });
   const outcomes: string[] = [];
-  let concerns: Concerns = [];
-  const webhook = createWebhook({
-    store: on.controller.store,
-    datacenter: 'local',
-    config: configOf(url),
-    stats: {
-      overview: () => Promise.resolve({ ...overview, health: { ...overview.health, concerns } }),
-    },
-    log: { warn: () => undefined },
-    onOutcome: (outcome) => outcomes.push(outcome),
-  });
-  const round = (present: Concerns): Promise<void> => {
-    concerns = present;
-    return webhook.runOnce(new AbortController().signal);
+  /** A controller's round; the same concerns are from the same overview. */
+  const openController = async () => {
+    let [concerns, count]: [Concerns, number] = [[], 0];
+    const webhook = createWebhook({
+      store: on.controller.store,
+      datacenter: 'local',
+      config: configOf(url),
+      stats: {
+        overview: () =>
+          Promise.resolve({
+            ...overview,
+            countedAt: String(count),
+            health: { ...overview.health, concerns },
+          }),
+      },
+      log: { warn: () => undefined },
+      onOutcome: (outcome) => outcomes.push(outcome),
+    });
+    const round = (present: Concerns): Promise<void> => {
+      if (present !== concerns) count += 1;
+      concerns = present;
+      return webhook.runOnce(new AbortController().signal);
+    };
+    await round([]);
+    return round;
   };
-  await round([]);
-  return { on, outcomes, round };
+  const retryNow = () =>
+    on.controller.store.general.$executeRaw`update webhook set next_try_at = null`;
+  return { on, outcomes, retryNow, openController, round: await openController() };
 }
 
 const CONCERN = { kind: 'drone_lost', tone: 'warn', since: null, face: null, count: 1 } as const;
 
-test('an alarm that comes before a message that has failed often is not dropped for that', async () => {
+const typesOf = (received: readonly Received[]): unknown[] =>
+  received.map((one) => bodyOf(one)['type']);
+const idsOf = (received: readonly Received[]): unknown[] =>
+  received.map(({ headers }) => headers['webhook-id']);
+
+test('a message has the tries that it has failed, whether others come before it, fail or arrive', async () => {
   const { url, received } = await receiver((response, nth) => {
-    response.statusCode = nth === 1 ? 500 : 200;
+    response.statusCode = nth === 2 ? 200 : 500;
     response.end();
   });
-  const { on, round, outcomes } = await toldOf(url);
-  const { general } = on.controller.store;
+  const { on, round, retryNow, outcomes } = await toldOf(url);
   await act(on, 'tokens.revoke');
-  await general.$executeRaw`
-    update webhook set tries = 11,
-      last_error = (select 'audit_' || min(id) from audit where action = 'tokens.revoke') || ': before'`;
+  await on.controller.store.general.$executeRaw`update webhook set tries = 11`;
 
   await round([{ ...CONCERN, droneId: 'd1' }]);
-  await general.$executeRaw`update webhook set next_try_at = null`;
+  await retryNow();
   await round([{ ...CONCERN, droneId: 'd1' }]);
 
-  expect(outcomes).toEqual(['failed', 'sent', 'sent']);
-  expect(received.map((one) => bodyOf(one)['type'])).toEqual([
-    'alarm.began',
-    'alarm.began',
-    'audit',
-  ]);
+  expect(outcomes).toEqual(['failed', 'sent', 'dropped']);
+  expect(typesOf(received)).toEqual(['alarm.began', 'alarm.began', 'audit']);
+});
+
+test('a message that comes again has the same id, whatever has arrived in between', async () => {
+  const { url, received } = await receiver((response, nth) => {
+    response.statusCode = nth === 2 ? 500 : 200;
+    response.end();
+  });
+  const { round, retryNow } = await toldOf(url);
+
+  await round([{ ...CONCERN, droneId: 'd1' }]);
+  await round([]);
+  await retryNow();
+  await round([{ ...CONCERN, droneId: 'd2' }]);
+
+  expect(typesOf(received)).toEqual(['alarm.began', 'alarm.ended', 'alarm.began', 'alarm.ended']);
+  const [began, ended, other, again] = idsOf(received);
+  expect(again).toBe(ended);
+  expect(new Set([began, ended, other]).size).toBe(3);
+});
+
+test('a message is sent by one controller, while others do the same in a hold-off', async () => {
+  let answer = (): void => undefined;
+  const { url, received } = await receiver((response, nth) => {
+    if (nth === 1) answer = () => response.end();
+    else response.end();
+  });
+  const { on, round, openController } = await toldOf(url);
+  const otherRound = await openController();
+  const concerns = [{ ...CONCERN, droneId: 'd1' }];
+  await act(on, 'tokens.revoke');
+
+  const sending = round(concerns);
+  await waitUntil(() => received[0]);
+  await otherRound(concerns);
+  expect(received).toHaveLength(1);
+  answer();
+  await sending;
+  await otherRound(concerns);
+
+  expect(typesOf(received)).toEqual(['alarm.began', 'audit']);
+});
+
+test('a controller does not judge by an overview from before the alarms that another one has told', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { round, openController } = await toldOf(url);
+  const otherRound = await openController();
+  const before: Concerns = [];
+  const during = [{ ...CONCERN, droneId: 'd1' }];
+
+  await otherRound(before);
+  await round(during);
+  await otherRound(before);
+  await otherRound(before);
+  expect(typesOf(received)).toEqual(['alarm.began']);
+  await otherRound([]);
+  await round(during);
+  await round(during);
+
+  expect(typesOf(received)).toEqual(['alarm.began', 'alarm.ended']);
+});
+
+test('entries of the audit are sent when what needs attention cannot be read, and the round fails', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const on = await startTestController();
+  const webhook = createWebhook({
+    store: on.controller.store,
+    datacenter: 'local',
+    config: configOf(url),
+    stats: { overview: () => Promise.reject(new Error('too slow')) },
+    log: { warn: () => undefined },
+    onOutcome: () => undefined,
+  });
+  const round = () => webhook.runOnce(new AbortController().signal);
+
+  await expect(round()).rejects.toThrow('too slow');
+  await act(on, 'tokens.revoke');
+  await expect(round()).rejects.toThrow('too slow');
+
+  expect(typesOf(received)).toEqual(['audit']);
 });
 
 test('drones that become too many to be named are not over, and are named when they are few again', async () => {
@@ -252,19 +339,19 @@ test('drones that become too many to be named are not over, and are named when t
   const { round } = await toldOf(url);
   const named = ['d1', 'd2', 'd3'].map((droneId) => ({ ...CONCERN, droneId }));
   const group = [{ ...CONCERN, count: 4, droneId: null }];
-  const typesOf = async (present: Concerns): Promise<unknown[]> => {
+  const toldWith = async (present: Concerns): Promise<unknown[]> => {
     const before = received.length;
     // What is only passed over ends a round.
     await round(present);
     await round(present);
-    return received.slice(before).map((one) => bodyOf(one)['type']);
+    return typesOf(received.slice(before));
   };
 
-  expect(await typesOf(named)).toEqual(Array(3).fill('alarm.began'));
-  expect(await typesOf(group)).toEqual(['alarm.began']);
-  expect(await typesOf(named)).toEqual([]);
-  expect(await typesOf(group)).toEqual(['alarm.began']);
-  expect(await typesOf([])).toEqual(Array(4).fill('alarm.ended'));
+  expect(await toldWith(named)).toEqual(Array(3).fill('alarm.began'));
+  expect(await toldWith(group)).toEqual(['alarm.began']);
+  expect(await toldWith(named)).toEqual([]);
+  expect(await toldWith(group)).toEqual(['alarm.began']);
+  expect(await toldWith([])).toEqual(Array(4).fill('alarm.ended'));
 });
 
 test('alarms are told once when they begin and once when they end', async () => {

@@ -3,7 +3,8 @@
  * it arrives or has failed {@link TRIES_MAX} times. A message may arrive twice, and has the same id then. Messages of the
  * format `json` are signed as Standard Webhooks (https://www.standardwebhooks.com) describes.
  */
-import { createHash, createHmac, randomUUID } from 'node:crypto';
+import { createHmac, randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type { WebhookService } from '@leasehold/api';
 import { AUDIT_ACTIONS, LeaseError, printableText, type AuditAction } from '@leasehold/keys-core';
 import {
@@ -12,6 +13,8 @@ import {
   readWebhook,
   recordWebhookStep,
   type AuditView,
+  type WebhookAlarm,
+  type WebhookProgress,
   type WebhookState,
 } from '@leasehold/keys-core/access';
 import type { Store } from '@leasehold/keys-core/postgres';
@@ -21,6 +24,8 @@ import { isHttpUrl, sharedSecret } from '@leasehold/service-kit/variables';
 import { z } from 'zod';
 
 const ANSWER_MS_MAX = 10_000;
+/** For how long a message is its controller's to send: longer than it waits for the answer and records it. */
+const CLAIMED_MS = 3 * ANSWER_MS_MAX;
 const FIRST_WAIT_MS = 5_000;
 const WAIT_MS_MAX = 300_000;
 /** With the waits between them some 40 minutes. */
@@ -54,26 +59,32 @@ export interface Webhook {
 
 export function createWebhook(deps: WebhookDeps): Webhook {
   const { config, store, datacenter } = deps;
+  const known: Known = { alarms: undefined, countedAt: undefined };
   return {
     isConfigured: config !== null,
     async runOnce(signal, onMore) {
       if (config === null) return;
-      for (let sent = 0; sent < MESSAGES_MAX; sent += 1) {
-        if (signal.aborted || !(await tellNext({ ...deps, config }, signal))) return;
+      const round: Round = { failure: undefined };
+      let sent = 0;
+      while (sent < MESSAGES_MAX && !signal.aborted) {
+        if (!(await tellNext({ ...deps, config, known, round }, signal))) break;
+        sent += 1;
       }
-      onMore?.();
+      if (round.failure !== undefined) throw round.failure;
+      if (sent === MESSAGES_MAX) onMore?.();
     },
     service: {
       async get() {
         if (config === null) return null;
         const state = await readWebhook(store.general);
+        const alarms = Object.values(state?.alarms ?? {});
         const { url, format, actions } = config;
         return {
           origin: new URL(url).origin,
           format,
           actions,
-          alarms: Object.values(state?.alarms ?? {}),
-          tries: state?.tries ?? 0,
+          alarms: alarms.flatMap(({ isTold, text }) => (isTold ? [text] : [])),
+          tries: Math.max(state?.tries ?? 0, ...alarms.map(({ message }) => message?.tries ?? 0)),
           lastError: state?.lastError ?? null,
           sentAt: state?.sentAt ?? null,
         };
@@ -95,107 +106,191 @@ export function createWebhook(deps: WebhookDeps): Webhook {
   };
 }
 
-type Telling = WebhookDeps & { readonly config: WebhookConfig };
+/** The alarms as this controller last saw or left them, and the overview that it had when others had changed them. */
+interface Known {
+  alarms: WebhookProgress['alarms'] | undefined;
+  countedAt: string | undefined;
+}
 
-/** Sends the next message, if there is one and it is time. @returns whether there may be another one. */
+/** The overview fails once in a round: each try may take long. */
+interface Round {
+  failure: Error | undefined;
+}
+
+type Telling = WebhookDeps & {
+  readonly config: WebhookConfig;
+  readonly known: Known;
+  readonly round: Round;
+};
+
+/** The next message, with what is recorded before it is sent, when it has arrived or is dropped, and when it has failed. */
+interface Next {
+  readonly message: Message;
+  /** How often it has failed. */
+  readonly tries: number;
+  readonly claimed: Partial<WebhookProgress>;
+  readonly arrived: Partial<WebhookProgress>;
+  readonly failed: Partial<WebhookProgress>;
+}
+
+/** What is passed over without a message. */
+interface Passed {
+  readonly message: null;
+  readonly arrived: Partial<WebhookProgress>;
+}
+
+type Step = Parameters<typeof recordWebhookStep>[2];
+
+/**
+ * Sends the next message, if there is one and it is time. Several controllers may do so at once, in a hold-off: the one
+ * sends that has claimed the message. @returns whether there may be another one.
+ */
 async function tellNext(deps: Telling, signal: AbortSignal): Promise<boolean> {
-  const { store, config } = deps;
+  const { store, known } = deps;
   const state = await openWebhook(store.general);
   if (state.waitMs > 0) return false;
   const next = await nextStep(deps, state);
   if (next === undefined) return false;
-  const { message, ...come } = next;
-  if (message === undefined) {
-    await recordWebhookStep(store.general, state, { ...come, failure: null, isSent: false });
+  const record = async (from: WebhookState, step: Step): Promise<WebhookState | null> => {
+    const recorded = await recordWebhookStep(store.general, from, step);
+    if (recorded !== null) known.alarms = recorded.alarms;
+    return recorded;
+  };
+  if (next.message === null) {
+    await record(state, { ...next.arrived, waitMs: 0 });
     return false;
   }
-  const error = await send(deps, message, signal);
-  // Another controller goes on, or this one when it is started again.
-  if (signal.aborted && error !== undefined) return false;
+  const claimed = await record(state, { ...next.claimed, waitMs: CLAIMED_MS });
+  if (claimed === null) return false;
+  const error = await send(deps, next.message, signal);
   if (error === undefined) {
     deps.onOutcome('sent');
-    return recordWebhookStep(store.general, state, { ...come, failure: null, isSent: true });
+    const recorded = await record(claimed, {
+      ...next.arrived,
+      waitMs: 0,
+      isSent: true,
+      ...(isFailing({ ...claimed, ...next.arrived }) ? {} : { lastError: null }),
+    });
+    return recorded !== null;
   }
-  const tries = triesBefore(state, message) + 1;
-  const isDropped = tries >= TRIES_MAX;
-  deps.onOutcome(isDropped ? 'dropped' : 'failed');
-  const where = new URL(config.url).origin;
-  deps.log.warn({ where, id: message.id, tries, error }, isDropped ? DROPPED : FAILED);
-  const waitMs = Math.min(WAIT_MS_MAX, FIRST_WAIT_MS * 2 ** (tries - 1));
-  await recordWebhookStep(store.general, state, {
-    ...(isDropped ? come : state),
-    failure: { tries: isDropped ? 0 : tries, error: `${message.id}: ${error}`, waitMs },
-    isSent: false,
-  });
+  // Another controller goes on, or this one when it is started again.
+  await record(claimed, signal.aborted ? { waitMs: 0 } : failedStep(deps, next, error));
   return false;
 }
 
-/** How often a message has failed: another one may have come before the one that failed last. */
-function triesBefore({ tries, lastError }: WebhookState, { id }: Message): number {
-  return lastError?.startsWith(`${id}: `) === true ? tries : 0;
+/** Whether a message has failed and is to be sent again. */
+function isFailing({ tries, alarms }: WebhookProgress): boolean {
+  return tries > 0 || Object.values(alarms).some(({ message }) => (message?.tries ?? 0) > 0);
+}
+
+function failedStep(
+  { config, log, onOutcome }: Telling,
+  { message: { id }, tries: triesBefore, arrived, failed }: Next,
+  error: string,
+): Step {
+  const tries = triesBefore + 1;
+  const isDropped = tries >= TRIES_MAX;
+  onOutcome(isDropped ? 'dropped' : 'failed');
+  const where = new URL(config.url).origin;
+  log.warn({ where, id, tries, error }, isDropped ? DROPPED : FAILED);
+  return {
+    ...(isDropped ? arrived : failed),
+    waitMs: Math.min(WAIT_MS_MAX, FIRST_WAIT_MS * 2 ** (tries - 1)),
+    lastError: `${id}: ${error}`,
+  };
 }
 
 const FAILED = 'the webhook did not take a message; it is sent again';
 const DROPPED = 'the webhook has not taken a message for too long; it is not sent';
 
-/** The next message, and the state once it has arrived; undefined when there is nothing to tell or to pass over. */
-async function nextStep(
-  { store, config, stats }: Telling,
-  state: WebhookState,
-): Promise<
-  (Pick<WebhookState, 'auditId' | 'alarms'> & { readonly message?: Message }) | undefined
-> {
-  const { auditId, alarms } = state;
-  const { health } = await stats.overview({ windowMinutes: 5 });
-  const began = health.concerns.find((concern) => alarms[alarmKey(concern)] === undefined);
-  if (began !== undefined) {
-    const [key, text] = [alarmKey(began), alarmText(began)];
-    const message = alarmMessage(state, 'began', { key, text, data: began });
-    return { auditId, alarms: { ...alarms, [key]: text }, message };
-  }
-  const present = health.concerns.map(alarmKey);
-  const without = (key: string): WebhookState['alarms'] =>
-    Object.fromEntries(Object.entries(alarms).filter(([other]) => other !== key));
-  // Those of a group that is few again are named, each an alarm of its own.
-  const few = Object.keys(alarms).find(
-    (key) => !present.includes(key) && present.some((one) => isOfGroup(one, key)),
-  );
-  if (few !== undefined) return { auditId, alarms: without(few) };
-  const ended = Object.entries(alarms).find(
-    ([key]) => !present.some((one) => one === key || isOfGroup(key, one)),
-  );
-  if (ended !== undefined) {
-    const [key, text] = ended;
-    const left = without(key);
-    const message = alarmMessage(state, 'ended', { key, text: `Over: ${text}`, data: {} });
-    return { auditId, alarms: left, message };
-  }
-  const { entry, throughId } = await nextAudit(store.general, {
-    after: auditId,
-    actions: config.actions,
-  });
-  if (entry !== null) return { auditId: throughId, alarms, message: audited(entry) };
-  return throughId === auditId ? undefined : { auditId: throughId, alarms };
+/** What comes next; undefined when there is nothing to tell or to pass over. */
+async function nextStep(deps: Telling, state: WebhookState): Promise<Next | Passed | undefined> {
+  const concerns = await readConcerns(deps, state);
+  return (concerns && nextAlarm(state.alarms, concerns)) ?? nextOfAudit(deps, state);
 }
 
-const ALARM_ID_LENGTH = 32;
+/**
+ * What needs attention; undefined when that is not known, or not certainly newer than what the webhook was told of it:
+ * an overview is some seconds old, and another controller may have judged by a newer one.
+ */
+async function readConcerns(
+  { stats, known, round }: Telling,
+  { alarms }: WebhookState,
+): Promise<readonly HealthConcern[] | undefined> {
+  if (round.failure !== undefined) return undefined;
+  try {
+    const { health, countedAt } = await stats.overview({ windowMinutes: 5 });
+    if (!isDeepStrictEqual(alarms, known.alarms)) Object.assign(known, { alarms, countedAt });
+    return countedAt === known.countedAt ? undefined : health.concerns;
+  } catch (error) {
+    round.failure = error as Error;
+    return undefined;
+  }
+}
 
-/** Its id is the same until it has arrived, and another one when the same alarm begins or ends again. */
-function alarmMessage(
-  { sentAt }: WebhookState,
-  what: 'began' | 'ended',
-  { key, text, data }: { readonly key: string; readonly text: string; readonly data: object },
-): Message {
+function nextAlarm(
+  alarms: WebhookProgress['alarms'],
+  concerns: readonly HealthConcern[],
+): Next | Passed | undefined {
+  const began = concerns.find((concern) => alarms[alarmKey(concern)]?.isTold !== true);
+  if (began !== undefined) {
+    const [key, text] = [alarmKey(began), alarmText(began)];
+    const alarm = { text, isTold: false, message: alarms[key]?.message ?? null };
+    const told = { text, isTold: true, message: null };
+    return about({ key, alarm, text, data: began }, alarms, { ...alarms, [key]: told });
+  }
+  const present = concerns.map(alarmKey);
+  const without = (key: string): WebhookProgress['alarms'] =>
+    Object.fromEntries(Object.entries(alarms).filter(([other]) => other !== key));
+  const over = Object.entries(alarms).filter(([key]) => !present.includes(key));
+  // Those of a group that is few again are named, each an alarm of its own.
+  const untold = over.find(
+    ([key, { isTold }]) => !isTold || present.some((one) => isOfGroup(one, key)),
+  );
+  if (untold !== undefined) return { message: null, arrived: { alarms: without(untold[0]) } };
+  const ended = over.find(([key]) => !present.some((one) => isOfGroup(key, one)));
+  if (ended === undefined) return undefined;
+  const [key, alarm] = ended;
+  const text = `Over: ${alarm.text}`;
+  return about({ key, alarm, text, data: {} }, alarms, without(key));
+}
+
+interface AlarmMessage {
+  readonly key: string;
+  readonly alarm: WebhookAlarm;
+  readonly text: string;
+  readonly data: object;
+}
+
+/** Its id is recorded before it is sent, and is the same until it has arrived. */
+function about(
+  { key, alarm, text, data }: AlarmMessage,
+  alarms: WebhookProgress['alarms'],
+  arrived: WebhookProgress['alarms'],
+): Next {
   // Without a dot, which stands between the parts of what is signed.
-  const id = createHash('sha256')
-    .update(JSON.stringify([key, what, sentAt]))
-    .digest('hex');
+  const { id, tries } = alarm.message ?? { id: `alarm_${randomUUID()}`, tries: 0 };
+  const having = (count: number): Partial<WebhookProgress> => ({
+    alarms: { ...alarms, [key]: { ...alarm, message: { id, tries: count } } },
+  });
+  const type = alarm.isTold ? 'alarm.ended' : 'alarm.began';
   return {
-    id: `alarm_${id.slice(0, ALARM_ID_LENGTH)}`,
-    type: `alarm.${what}`,
-    text,
-    data: { alarm: key, ...data },
+    message: { id, type, text, data: { alarm: key, ...data } },
+    tries,
+    claimed: having(tries),
+    arrived: { alarms: arrived },
+    failed: having(tries + 1),
   };
+}
+
+async function nextOfAudit(
+  { store, config: { actions } }: Telling,
+  { auditId, tries }: WebhookState,
+): Promise<Next | Passed | undefined> {
+  const { entry, throughId } = await nextAudit(store.general, { after: auditId, actions });
+  const arrived = { auditId: throughId, tries: 0 };
+  if (entry === null) return throughId === auditId ? undefined : { message: null, arrived };
+  return { message: audited(entry), tries, claimed: {}, arrived, failed: { tries: tries + 1 } };
 }
 
 function audited(entry: AuditView): Message {

@@ -79,6 +79,8 @@ export {
   openWebhook,
   readWebhook,
   recordWebhookStep,
+  type WebhookAlarm,
+  type WebhookProgress,
   type WebhookState,
   writeAudit,
 } from './sql/audit.ts';

@@ -208,13 +208,28 @@ const SETTLED_MS = 5_000;
 /** How many entries one statement looks through. */
 const ENTRIES_PER_LOOK_MAX = 1_000;
 
-export interface WebhookState {
+/** What the webhook is told of an alarm. */
+export interface WebhookAlarm {
+  /** Its text as it began. */
+  readonly text: string;
+  /** Whether the webhook was told that it began. */
+  readonly isTold: boolean;
+  /** The message that it began, or once that was told that it ended: its id, and how often it has failed. */
+  readonly message: { readonly id: string; readonly tries: number } | null;
+}
+
+/** How far the webhook has been told. */
+export interface WebhookProgress {
   /** The last entry of the audit that was sent, or passed over. */
   readonly auditId: string;
-  /** The texts of the alarms that it was told of, by what they are about. */
-  readonly alarms: Readonly<Record<string, string>>;
-  /** How often the next message has failed. */
+  /** By what they are about. */
+  readonly alarms: Readonly<Record<string, WebhookAlarm>>;
+  /** How often the next message about the audit has failed. */
   readonly tries: number;
+}
+
+export interface WebhookState extends WebhookProgress {
+  readonly nextTryAt: string | null;
   /** For how long nothing is sent. */
   readonly waitMs: number;
   readonly lastError: string | null;
@@ -238,10 +253,11 @@ export async function readWebhook(sql: RecordSql): Promise<WebhookState | null> 
   const { auditId, alarms, tries, nextTryAt, lastError, sentAt } = row;
   return {
     auditId: String(auditId),
-    alarms: alarms as WebhookState['alarms'],
+    alarms: alarms as unknown as WebhookState['alarms'],
     tries,
     lastError,
     sentAt: sentAt?.toISOString() ?? null,
+    nextTryAt: nextTryAt?.toISOString() ?? null,
     waitMs: nextTryAt === null ? 0 : Math.max(0, Number(nextTryAt) - Number(await readClock(sql))),
   };
 }
@@ -274,39 +290,52 @@ function isSettled(ageMs: number): boolean {
   return Math.abs(ageMs) > SETTLED_MS;
 }
 
-/** What a round of the webhook has come to. */
-interface WebhookStep {
-  readonly auditId: string;
-  readonly alarms: Readonly<Record<string, string>>;
-  /** Null after a message that arrived. */
-  readonly failure: {
-    readonly tries: number;
-    readonly error: string;
-    readonly waitMs: number;
-  } | null;
-  readonly isSent: boolean;
+/** What a step of the webhook has come to; what is not named stays. */
+interface WebhookStep extends Partial<WebhookProgress> {
+  /** For how long nothing is sent. */
+  readonly waitMs: number;
+  readonly lastError?: string | null;
+  readonly isSent?: boolean;
 }
 
 /**
  * Records a step, if nobody else has recorded another one since: the condition of the update names the state that
- * the step began with. @returns whether it was recorded.
+ * the step began with. @returns the new state; null when the step was not recorded.
  */
 export async function recordWebhookStep(
   sql: RecordSql,
   from: WebhookState,
-  { auditId, alarms, failure, isSent }: WebhookStep,
-): Promise<boolean> {
+  { waitMs, isSent = false, ...change }: WebhookStep,
+): Promise<WebhookState | null> {
   const now = await readClock(sql);
+  const nextTryAt = waitMs === 0 ? null : new Date(Number(now) + waitMs);
+  const to = {
+    ...from,
+    ...change,
+    waitMs,
+    nextTryAt: nextTryAt?.toISOString() ?? null,
+    ...(isSent ? { sentAt: now.toISOString() } : {}),
+  };
   const { count } = await sql.records.webhook.updateMany({
-    where: { auditId: BigInt(from.auditId), alarms: { equals: from.alarms }, tries: from.tries },
+    where: {
+      auditId: BigInt(from.auditId),
+      alarms: { equals: jsonOf(from) },
+      tries: from.tries,
+      nextTryAt: from.nextTryAt,
+      sentAt: from.sentAt,
+    },
     data: {
-      auditId: BigInt(auditId),
-      alarms,
-      tries: failure?.tries ?? 0,
-      nextTryAt: failure === null ? null : new Date(Number(now) + failure.waitMs),
-      ...(failure === null ? {} : { lastError: failure.error }),
-      ...(isSent ? { lastError: null, sentAt: now } : {}),
+      auditId: BigInt(to.auditId),
+      alarms: jsonOf(to),
+      tries: to.tries,
+      nextTryAt,
+      lastError: to.lastError,
+      sentAt: to.sentAt,
     },
   });
-  return count > 0;
+  return count > 0 ? to : null;
+}
+
+function jsonOf({ alarms }: WebhookProgress): Prisma.InputJsonObject {
+  return alarms as unknown as Prisma.InputJsonObject;
 }
