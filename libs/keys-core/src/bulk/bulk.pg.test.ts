@@ -121,6 +121,7 @@ describe('bulk actions in the database', () => {
   test.each([
     ['disabled', fragment`update person set disabled_at = clock_timestamp()`],
     ['role', fragment`update person set role = 'client'`],
+    ['limited', fragment`update person set namespaces = '{games.eu}'`],
     ['unknown', fragment`delete from person`],
   ])(
     'one whose starter lost the right to it (%s) is aborted, and the audit records why',

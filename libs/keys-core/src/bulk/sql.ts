@@ -347,7 +347,7 @@ export function readOpenBulks(sql: Sql<'general'>): Promise<BulkOrder[]> {
 
 /**
  * Whether it goes on. It is aborted, with its audit entry, when its starter is unknown or disabled, is
- * no operator or admin any more, or came with a token that is not in force or is limited to namespaces.
+ * no operator or admin any more, is limited to namespaces, or came with a token that is not in force.
  * Indexes: the primary keys of `bulk`, `person` and `api_token`.
  */
 export async function mayGoOn(sql: Sql<'general'>, bulkId: string): Promise<boolean> {
@@ -359,7 +359,7 @@ export async function mayGoOn(sql: Sql<'general'>, bulkId: string): Promise<bool
           when t.revoked_at is not null then 'revoked'
           when t.expires_at <= clock_timestamp() then 'expired'
           when coalesce(p.role, t.role) not in ('operator', 'admin') then 'role'
-          when t.namespaces <> '{}' then 'limited'
+          when coalesce(p.namespaces, t.namespaces) <> '{}' then 'limited'
         end as cause
       from bulk b
       left join person p on p.id = case
