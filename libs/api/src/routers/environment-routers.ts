@@ -75,18 +75,9 @@ const freezing = {
   }),
 
   unfreeze: operatorProcedure.input(bounded(unfreezeInputSchema)).mutation(
-    placed(async ({ services, caller, actor, use }, act) => {
+    placed(({ services, caller, actor, use }, act) => {
       use?.noteWritten(bytesOfEvent(act.reason));
-      const ended = await services.freezes.unfreeze(act, caller);
-      const { namespace, name, reason: why } = ended.freeze;
-      await services.audit.write({
-        ...actor,
-        action: 'environments.unfreeze',
-        resource: `freeze:${act.freezeId}`,
-        reason: act.reason,
-        detail: { namespace, name, why },
-      });
-      return ended;
+      return services.freezes.unfreeze(act, caller, actor);
     }),
   ),
 

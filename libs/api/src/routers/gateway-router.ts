@@ -1,5 +1,5 @@
 /** The gateway on the wire: tokens of people, and what gateways ask. */
-import { LeaseError, type Named, namespaceText } from '@leasehold/keys-core';
+import { LeaseError, type Named } from '@leasehold/keys-core';
 import type { SignInput } from '@leasehold/keys-core/gateway';
 import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { z } from 'zod';
@@ -37,40 +37,20 @@ export const gatewayRouter = router({
     .input(bounded(gatewayRevokeInputSchema))
     .mutation(async ({ ctx, input }) => {
       assertMayHold(ctx.access, input.namespace);
-      const { reason, ...detail } = input;
-      ctx.use?.startWriting(bytesOfEvent(reason, input.user));
-      const { id, revokedAt } = await ctx.services.gateway.revoke(input, ctx.caller);
-      const face = input.name === undefined ? undefined : 'key';
-      await ctx.services.audit.write({
-        ...ctx.actor,
-        action: 'gateway.revoke',
-        resource: resourceOf(input),
-        reason,
-        detail: { ...detail, face },
-      });
+      ctx.use?.startWriting(bytesOfEvent(input.reason, input.user));
+      const { id, revokedAt } = await ctx.services.gateway.revoke(input, ctx.actor);
       if (ctx.isForwarded || ctx.services.datacenters.peers.length === 0) {
         return { revocationId: id, revokedAt, unreachable: [] };
       }
       const unreachable = await revokedElsewhere(ctx);
       // Until it was revoked there, a token of there may have been handed over for one that was signed here.
-      const again = await ctx.services.gateway.revoke(input, ctx.caller);
+      const again = await ctx.services.gateway.revoke(input, ctx.actor, true);
       return { revocationId: again.id, revokedAt: again.revokedAt, unreachable };
     }),
 
   rotate: adminProcedure
     .input(bounded(gatewayRotateInputSchema))
-    .mutation(async ({ ctx, input: { now, reason } }) => {
-      const { kid } = await ctx.services.gateway.rotate(now);
-      const resource = `gateway-key:${kid}`;
-      await ctx.services.audit.write({
-        ...ctx.actor,
-        action: 'gateway.rotate',
-        resource,
-        reason,
-        detail: { now },
-      });
-      return { kid };
-    }),
+    .mutation(({ ctx, input }) => ctx.services.gateway.rotate(input, ctx.actor)),
 
   route: gatewayProcedure.input(bounded(gatewayRouteInputSchema)).mutation(({ ctx, input }) => {
     if (input.start === undefined) return routed(ctx, input);
@@ -211,11 +191,4 @@ export function assertGateway({ gateway }: Pick<ApiServices, 'gateway'>, key: Na
   if (keyUrl(gateway.addresses, key) !== null) return;
   const message = `key.name must not be "${key.name}": only with LEASEHOLD_GATEWAY_HOSTS can a browser name such a key.`;
   throw new LeaseError('request.invalid', message, { details: { field: 'key.name' } });
-}
-
-/** What the audit names: the key, or the namespace. */
-function resourceOf({ namespace, name }: z.output<typeof gatewayRevokeInputSchema>): string {
-  return name === undefined
-    ? `namespace:${namespaceText(namespace)}`
-    : `key:${namespaceText(namespace)}/${name}`;
 }

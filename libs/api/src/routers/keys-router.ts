@@ -1,4 +1,4 @@
-import { namespaceText, reservationKeyOf } from '@leasehold/keys-core';
+import { reservationKeyOf } from '@leasehold/keys-core';
 import { keyUrl } from '@leasehold/keys-core/gateway-addresses';
 import type { ConnectResult, KeyView } from '@leasehold/keys-core/keys';
 import type { z } from 'zod';
@@ -76,17 +76,9 @@ export const keysRouter = router({
 
   /** Lets a key be started at once whose last backends have failed. */
   resetFailures: operatorProcedure.input(bounded(keyResetInputSchema)).mutation(
-    placed(async ({ services, caller, actor, use }, { reason, ...key }) => {
-      const answer = await services.keys.resetFailures(key, caller);
-      if (answer.changed) {
-        use?.noteWritten(bytesOfEvent(reason));
-        await services.audit.write({
-          ...actor,
-          action: 'keys.resetFailures',
-          resource: `key:${namespaceText(key.namespace)}/${key.name}`,
-          reason: reason ?? null,
-        });
-      }
+    placed(async ({ services, caller, actor, use }, act) => {
+      const answer = await services.keys.resetFailures(act, caller, actor);
+      if (answer.changed) use?.noteWritten(bytesOfEvent(act.reason));
       return answer;
     }),
   ),

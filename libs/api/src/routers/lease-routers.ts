@@ -227,18 +227,10 @@ const looking = {
 const permitting = {
   setPermits: operatorProcedure.input(bounded(setPermitsInputSchema)).mutation(({ ctx, input }) => {
     assertMayHold(ctx.access, input.namespace);
-    return at(ctx, input, async ({ reason, ...wanted }) => {
+    return at(ctx, input, (wanted) => {
       const { services, caller, actor, use } = ctx;
-      use?.startWriting(bytesOfEvent(reason));
-      const set = await services.leases.setPermits(wanted, caller);
-      await services.audit.write({
-        ...actor,
-        action: 'leases.setPermits',
-        resource: `declaration:${wanted.namespace}`,
-        reason,
-        detail: { ...wanted },
-      });
-      return set;
+      use?.startWriting(bytesOfEvent(wanted.reason));
+      return services.leases.setPermits(wanted, caller, actor);
     });
   }),
 };

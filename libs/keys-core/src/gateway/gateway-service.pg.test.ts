@@ -16,6 +16,7 @@ import {
   reportOf,
   type Keys,
 } from '../testing/keys-fixture.ts';
+import { BY } from '../testing/kernel-fixture.ts';
 import { createGatewayService, type GatewayService, type SignInput } from './index.ts';
 import { importGatewayKeys, isRevoked, verifyGatewayToken } from './gateway-tokens.ts';
 
@@ -149,7 +150,7 @@ describe('tokens', () => {
     expect(access.expiresInSeconds).toBeLessThanOrEqual(60);
     const refused = { code: 'gateway.token_over' };
     await expect(on.gateway.read(`${token.slice(0, -8)}AAAAAAAA`)).rejects.toMatchObject(refused);
-    await on.gateway.revoke({ namespace: '', user: 'ada', reason: 'left' }, OPERATOR);
+    await on.gateway.revoke({ namespace: '', user: 'ada', reason: 'left' }, BY);
     await expect(on.gateway.read(token)).rejects.toMatchObject(refused);
   });
 
@@ -171,7 +172,7 @@ describe('tokens', () => {
     const on = await openGateways();
     const before = await on.gateway.sign({ key: keyNamed('demo'), access: accessOf() });
 
-    const { kid } = await on.gateway.rotate(false);
+    const { kid } = await on.gateway.rotate({ now: false, reason: 'why' }, BY);
     const after = await on.gateway.sign({ key: keyNamed('demo'), access: accessOf() });
 
     expect((await sync(on)).keys.map((key) => key.kid)).toContain(kid);
@@ -188,11 +189,11 @@ describe('tokens', () => {
   test('a rotation at once ends all tokens, and takes the revocations away', async () => {
     const on = await openGateways();
     const first = await on.gateway.sign({ key: keyNamed('demo'), access: accessOf() });
-    await on.gateway.rotate(false);
+    await on.gateway.rotate({ now: false, reason: 'why' }, BY);
     const second = await on.gateway.sign({ key: keyNamed('demo'), access: accessOf() });
-    await on.gateway.revoke({ namespace: '', user: 'bob', reason: 'why' }, OPERATOR);
+    await on.gateway.revoke({ namespace: '', user: 'bob', reason: 'why' }, BY);
 
-    await on.gateway.rotate(true);
+    await on.gateway.rotate({ now: true, reason: 'why' }, BY);
 
     expect((await judge(on, first.token)).outcome).toBe('unknown_key');
     expect((await judge(on, second.token)).outcome).toBe('unknown_key');
@@ -217,14 +218,14 @@ describe('tokens', () => {
       leaseId: '00000000-0000-4000-8000-000000000001',
     });
 
-    await on.gateway.revoke({ namespace: '', reason: 'why', ...revoked }, OPERATOR);
+    await on.gateway.revoke({ namespace: '', reason: 'why', ...revoked }, BY);
 
     expect((await judge(on, token)).outcome).toBe(outcome);
   });
 
   test('a user who is let in again right after a revocation is let in, whatever the clock does', async () => {
     const on = await openGateways();
-    const revoke = () => on.gateway.revoke({ namespace: '', user: 'ada', reason: 'why' }, OPERATOR);
+    const revoke = () => on.gateway.revoke({ namespace: '', user: 'ada', reason: 'why' }, BY);
     const sign = () => on.gateway.sign({ key: keyNamed('demo'), access: accessOf() });
     await revoke();
     // As if the clock had been set back since.
@@ -240,8 +241,7 @@ describe('tokens', () => {
 
   test('the revision changes with each revocation, also with one that was there before', async () => {
     const on = await openGateways();
-    const revoke = (user: string) =>
-      on.gateway.revoke({ namespace: '', user, reason: 'why' }, OPERATOR);
+    const revoke = (user: string) => on.gateway.revoke({ namespace: '', user, reason: 'why' }, BY);
     const first = await sync(on);
     expect(first.revocations).toEqual([]);
     expect((await sync(on, { revision: first.revision })).revocations).toBeNull();
@@ -279,7 +279,7 @@ describe('tokens', () => {
     })();
     await Promise.all(
       users.map((user, nth) =>
-        (nth % 2 === 0 ? on : other).gateway.revoke({ namespace: '', user, reason: 'x' }, OPERATOR),
+        (nth % 2 === 0 ? on : other).gateway.revoke({ namespace: '', user, reason: 'x' }, BY),
       ),
     );
     revoking.isDone = true;
@@ -297,22 +297,22 @@ describe('tokens', () => {
       from generate_series(1, ${LIMITS.gatewayRevocationsMax}) i`;
 
     await expect(
-      on.gateway.revoke({ namespace: '', user: 'ada', reason: 'why' }, OPERATOR),
+      on.gateway.revoke({ namespace: '', user: 'ada', reason: 'why' }, BY),
     ).rejects.toMatchObject({ code: 'gateway.too_many_revocations' });
   });
 
   test('a service leaves room for others, and may repeat what it has revoked', async () => {
     const on = await openGateways();
     const [greedy, other] = ['greedy', 'other'].map((actor) => ({
-      ...OPERATOR,
+      ...BY,
       actor,
-      role: 'client',
+      role: 'client' as const,
     }));
     await on.store.general.$executeRaw`
       insert into gateway_revocation (id, namespace, user_name, at, until, revoked_by, reason)
       select gen_random_uuid(), '', 'u' || i, now(), now() + interval '1 day', 'greedy', 'test'
       from generate_series(1, ${LIMITS.gatewayRevocationsMax / 2}) i`;
-    const revoke = async (user: string, caller = greedy ?? OPERATOR) =>
+    const revoke = async (user: string, caller = greedy ?? BY) =>
       on.gateway.revoke({ namespace: '', user, reason: 'why' }, caller);
 
     await expect(revoke('ada')).rejects.toMatchObject({ code: 'gateway.too_many_revocations' });

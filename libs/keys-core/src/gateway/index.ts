@@ -1,7 +1,8 @@
 /** The service of this slice, and what apps and other slices may use of it. */
 import { createHash } from 'node:crypto';
+import { type AuditEntry, writeAudit } from '../access/index.ts';
 import { canonicalJson } from '../grants/index.ts';
-import { type Role, roleAllows } from '../kernel/access.ts';
+import { type Actor, roleAllows } from '../kernel/access.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import type {
@@ -12,7 +13,7 @@ import type {
   GatewayUse,
 } from '../kernel/gateway.ts';
 import { toleratedClockRatio } from '../kernel/ladder.ts';
-import { keyTopic, settledTopic } from '../kernel/resource.ts';
+import { keyTopic, namespaceText, settledTopic } from '../kernel/resource.ts';
 import {
   type ConnectInput,
   type ConnectResult,
@@ -125,11 +126,18 @@ export interface GatewayService {
   read(token: string): Promise<SignInput>;
   /**
    * Refuses all tokens that were issued up to now and have all that is given: each gateway once it has asked for
-   * news. @throws {LeaseError} `gateway.too_many_revocations`.
+   * news. It is audited, unless it `isRepeated`. @throws {LeaseError} `gateway.too_many_revocations`.
    */
-  revoke(input: RevokeTokensInput, caller: Caller): Promise<{ id: string; revokedAt: string }>;
-  /** New tokens are signed with a new key. With `endsTokens` all others are over at once. */
-  rotate(endsTokens: boolean): Promise<{ kid: string }>;
+  revoke(
+    input: RevokeTokensInput,
+    actor: Actor,
+    isRepeated?: boolean,
+  ): Promise<{ id: string; revokedAt: string }>;
+  /** New tokens are signed with a new key. With `now` all others are over at once. */
+  rotate(
+    input: { readonly now: boolean; readonly reason: string },
+    actor: Actor,
+  ): Promise<{ kid: string }>;
   /**
    * Where requests for a key go: to its running backend, or to one that is started if `start` allows it.
    * @throws {LeaseError} `gateway.elsewhere`, with the datacenter in which the key lives; `gateway.grant_over`,
@@ -158,31 +166,59 @@ export function createGatewayService(deps: GatewayServiceDeps): GatewayService {
     sign,
     read: (token) => readToken(store, token),
 
-    async revoke({ namespace, name, user, leaseId, reason }, caller) {
+    async revoke(input, actor, isRepeated = false) {
+      const { namespace, name, user, leaseId, reason } = input;
       const id = store.ids.uuid();
       const what = { namespace, name: name ?? null, user: user ?? null, leaseId: leaseId ?? null };
-      const at = await store.general.$transaction((tx) =>
-        addRevocation(tx, {
+      const at = await store.general.$transaction(async (tx) => {
+        const addedAt = await addRevocation(tx, {
           id,
           ...what,
-          by: caller.actor,
+          by: actor.actor,
           reason,
-          leavesRoom: !roleAllows(caller.role as Role, 'operator'),
-        }),
-      );
+          leavesRoom: !roleAllows(actor.role, 'operator'),
+        });
+        const isNew = addedAt !== undefined && !isRepeated;
+        if (isNew) await writeAudit(tx, revocationEntry(input, actor));
+        return addedAt;
+      });
       if (at === undefined) throw new LeaseError('gateway.too_many_revocations');
       return { id, revokedAt: isoOf(at) };
     },
 
-    async rotate(endsTokens) {
+    async rotate({ now, reason }, actor) {
       const key = newKey(store);
-      await store.general.$transaction((tx) => replaceKey(tx, key, endsTokens));
-      return { kid: key.kid };
+      const { kid } = key;
+      await store.general.$transaction(async (tx) => {
+        await replaceKey(tx, key, now);
+        const resource = `gateway-key:${kid}`;
+        await writeAudit(tx, {
+          ...actor,
+          action: 'gateway.rotate',
+          resource,
+          reason,
+          detail: { now },
+        });
+      });
+      return { kid };
     },
 
     route: (input, caller, signal) => routeOf(deps, input, { caller, signal }),
     sync: (input) => syncOf(store, input),
     list: async () => (await listGateways(store.reads)).map(isoDates),
+  };
+}
+
+/** It names the key, or the namespace. */
+function revocationEntry({ reason, ...detail }: RevokeTokensInput, actor: Actor): AuditEntry {
+  const { namespace, name } = detail;
+  const place = namespaceText(namespace);
+  return {
+    ...actor,
+    action: 'gateway.revoke',
+    resource: name === undefined ? `namespace:${place}` : `key:${place}/${name}`,
+    reason,
+    detail: { ...detail, face: name === undefined ? undefined : 'key' },
   };
 }
 

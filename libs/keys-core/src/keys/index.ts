@@ -1,4 +1,5 @@
 /** The service of this slice, and what apps and other slices may use of it. */
+import { writeAudit } from '../access/index.ts';
 import {
   changeRenewable,
   type LeaseStore,
@@ -7,6 +8,7 @@ import {
   reap,
   renewHeld,
 } from '../grants/index.ts';
+import type { Actor } from '../kernel/access.ts';
 import {
   type BackendStatus,
   hasFailed,
@@ -16,7 +18,7 @@ import {
 import { type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import type { Caller, Count, FilterOf } from '../kernel/face-types.ts';
 import { deadlinesFrom } from '../kernel/ladder.ts';
-import { keyTopic, type Named, settledTopic } from '../kernel/resource.ts';
+import { keyTopic, type Named, namespaceText, settledTopic } from '../kernel/resource.ts';
 import {
   countResources,
   grantView,
@@ -120,9 +122,9 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       const found = await readKeyFailures(store.reads, key);
       return found === undefined ? null : failuresView(found);
     },
-    async resetFailures(key, caller) {
+    async resetFailures({ reason, ...key }, caller, actor) {
       if (!mayRead(key, caller)) return { changed: false };
-      const changed = await resetKeyFailures(store.general, key);
+      const changed = await resetFailures(store, key, { ...actor, reason });
       if (changed) store.hints.notify(keyTopic(key));
       return { changed };
     },
@@ -145,6 +147,20 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       return { outcome: stopping === null ? 'gone' : 'terminating' };
     },
   };
+}
+
+/** @returns whether there were any. */
+function resetFailures(
+  { general }: Pick<Store, 'general'>,
+  key: Named,
+  by: Actor & { readonly reason: string | undefined },
+): Promise<boolean> {
+  return general.$transaction(async (tx) => {
+    const isReset = await resetKeyFailures(tx, key);
+    const resource = `key:${namespaceText(key.namespace)}/${key.name}`;
+    if (isReset) await writeAudit(tx, { ...by, action: 'keys.resetFailures', resource });
+    return isReset;
+  });
 }
 
 /** The error that a caller gets for a failure: a database failure becomes a `LeaseError`. */

@@ -12,6 +12,7 @@ import {
   OPERATOR,
   reportOf,
 } from '../testing/keys-fixture.ts';
+import { BY, UNAUDITED } from '../testing/kernel-fixture.ts';
 import { passingTime } from '../testing/passing-time.ts';
 import type { BackendReport } from './key-types.ts';
 import { countCrashLoops } from './sql/key-failures.ts';
@@ -231,13 +232,27 @@ describe('backends of a key that fail one after another', () => {
     const stranger = { ...OPERATOR, namespaces: ['other'] };
 
     expect(await on.keys.failures(KEY, stranger)).toBeNull();
-    expect(await on.keys.resetFailures(KEY, stranger)).toEqual({ changed: false });
+    expect(await on.keys.resetFailures(KEY, stranger, BY)).toEqual({ changed: false });
     await expect(connect(on, { waitMs: 0 })).rejects.toMatchObject({ code: 'backend.crash_loop' });
-    expect(await on.keys.resetFailures(KEY, OPERATOR)).toEqual({ changed: true });
-    expect(await on.keys.resetFailures(KEY, OPERATOR)).toEqual({ changed: false });
+    expect(await on.keys.resetFailures({ ...KEY, reason: 'fixed' }, OPERATOR, BY)).toEqual({
+      changed: true,
+    });
+    expect(await on.keys.resetFailures(KEY, OPERATOR, BY)).toEqual({ changed: false });
 
     expect(await connect(on, { waitMs: 0, key: keyNamed('demo') })).toMatchObject({
       spawned: true,
     });
+    expect(await on.store.general.$queryRaw`select * from audit`).toMatchObject([
+      { ...BY, action: 'keys.resetFailures', resource: 'key:/demo', reason: 'fixed' },
+    ]);
+  });
+
+  test('are kept when their reset cannot be audited', async () => {
+    const { on, drone } = await openPassing();
+    await run(on, drone);
+
+    await expect(on.keys.resetFailures(KEY, OPERATOR, UNAUDITED)).rejects.toThrow();
+
+    expect(await failuresOf(on)).toMatchObject({ failures: 1 });
   });
 });

@@ -1,3 +1,4 @@
+import type { Actor } from '../kernel/access.ts';
 import type {
   Caller,
   Count,
@@ -179,8 +180,12 @@ export interface KeyService {
   at(input: Named & { readonly at: string }, caller: Caller): Promise<HolderAt>;
   /** What the newest backends of a key have come to; null if the last one has not failed. */
   failures(input: Named, caller: Caller): Promise<KeyFailuresView | null>;
-  /** Lets a key be started at once whose backends have failed. `changed`: false if none have. */
-  resetFailures(input: Named, caller: Caller): Promise<{ changed: boolean }>;
+  /** Lets a key be started at once whose backends have failed. `changed`: false if none have; nothing is audited then. */
+  resetFailures(
+    input: Named & { readonly reason?: string | undefined },
+    caller: Caller,
+    actor: Actor,
+  ): Promise<{ changed: boolean }>;
   /**
    * Records a drone's report on a backend; `terminated` releases the backend's own grant in the
    * same transaction.

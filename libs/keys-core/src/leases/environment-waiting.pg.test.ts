@@ -9,7 +9,7 @@ import type { Caller } from '../kernel/face-types.ts';
 import { leaseTopic } from '../kernel/resource.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { aGate } from '../testing/coordinator-fixture.ts';
-import { aGuard, aRequest, eventsOf } from '../testing/kernel-fixture.ts';
+import { aGuard, aRequest, BY, eventsOf } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
   acquire,
@@ -251,6 +251,7 @@ describe('a frozen environment', () => {
     await createFreezeService(at.store).unfreeze(
       { freezeId: freeze.freezeId, reason: 'done' },
       OPERATOR,
+      BY,
     );
 
     expect(told).toMatchObject({ outcome: 'waiting', frozen: { reason: 'audit' } });

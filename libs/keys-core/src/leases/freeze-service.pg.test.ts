@@ -8,7 +8,7 @@ import {
   type Leases,
   openLeases,
 } from '../testing/lease-fixture.ts';
-import { aGuard, aRequest, eventsOf } from '../testing/kernel-fixture.ts';
+import { aGuard, aRequest, BY, eventsOf, UNAUDITED } from '../testing/kernel-fixture.ts';
 import { waitUntil } from '@leasehold/testing';
 import { grant } from '../grants/index.ts';
 import type { Caller } from '../kernel/face-types.ts';
@@ -181,7 +181,7 @@ describe('a frozen environment', () => {
       .acquire(input, OPERATOR, ALIVE)
       .catch((e: unknown) => e);
     expect(await codeOf(at.service.refuse(input, OPERATOR, failure))).toBe('environment.frozen');
-    await at.freezes.unfreeze({ freezeId, reason: 'done' }, OPERATOR);
+    await at.freezes.unfreeze({ freezeId, reason: 'done' }, OPERATOR, BY);
 
     expect(await codeOf(at.service.acquire(input, OPERATOR, ALIVE))).toBe('environment.frozen');
     await acquired(at, PROD);
@@ -305,18 +305,38 @@ describe('a freeze that is made', () => {
     const { freezeId } = await frozen(at);
     const act = { freezeId, reason: 'the audit is over' };
 
-    const { freeze } = await at.freezes.unfreeze(act, OPERATOR);
+    const { freeze } = await at.freezes.unfreeze(act, OPERATOR, BY);
 
     expect(freeze).toMatchObject({
       state: 'removed',
       removedBy: OPERATOR.actor,
       removedReason: act.reason,
     });
-    expect(await codeOf(at.freezes.unfreeze(act, OPERATOR))).toBe('freeze.not_found');
+    expect(await codeOf(at.freezes.unfreeze(act, OPERATOR, BY))).toBe('freeze.not_found');
     await acquired(at, PROD);
     expect((await at.freezes.list({ limit: 10 }, OPERATOR)).items).toEqual([]);
     expect((await at.freezes.list({ limit: 10, withHistory: true }, OPERATOR)).items).toEqual([
       { ...freeze, windows: freeze.windows },
+    ]);
+  });
+
+  test('stays when its end cannot be audited', async () => {
+    const at = await openEnvironments();
+    const { freezeId } = await frozen(at);
+    const act = { freezeId, reason: 'the audit is over' };
+
+    await expect(at.freezes.unfreeze(act, OPERATOR, UNAUDITED)).rejects.toThrow();
+
+    expect((await at.freezes.list({ limit: 10 }, OPERATOR)).items).toHaveLength(1);
+    await at.freezes.unfreeze(act, OPERATOR, BY);
+    expect(await at.store.general.$queryRaw`select * from audit`).toMatchObject([
+      {
+        ...BY,
+        action: 'environments.unfreeze',
+        resource: `freeze:${freezeId}`,
+        reason: act.reason,
+        detail: { ...PROD, why: 'the audit is on' },
+      },
     ]);
   });
 
@@ -334,7 +354,7 @@ describe('a freeze that is made', () => {
       new Set([prod.freezeId, app.freezeId, all.freezeId]),
     );
     for (const { freezeId } of [all, other]) {
-      expect(await codeOf(at.freezes.unfreeze({ freezeId, reason: 'r' }, limited))).toBe(
+      expect(await codeOf(at.freezes.unfreeze({ freezeId, reason: 'r' }, limited, BY))).toBe(
         'freeze.not_found',
       );
     }
@@ -376,6 +396,7 @@ describe('a freeze that is made', () => {
         reason: 'r',
       },
       OPERATOR,
+      BY,
     );
     await frozen(at);
   });

@@ -1,7 +1,8 @@
 /** The service of this slice, and what apps and other slices may use of it. */
 import type { Logger } from '@leasehold/service-kit';
+import { writeAudit } from '../access/index.ts';
 import { assertRecurrence, createLeaseStore, revoke, windowsFrom } from '../grants/index.ts';
-import { ORDERED_ROLES, SYSTEM_ACTOR } from '../kernel/access.ts';
+import { type Actor, ORDERED_ROLES, SYSTEM_ACTOR } from '../kernel/access.ts';
 import { newTimedId } from '../kernel/clock.ts';
 import { invalidField, LeaseError } from '../kernel/errors.ts';
 import type { Caller, DatedPage, PageInput } from '../kernel/face-types.ts';
@@ -137,6 +138,7 @@ export interface FreezeService {
   unfreeze(
     input: { readonly freezeId: string; readonly reason: string },
     caller: Caller,
+    actor: Actor,
   ): Promise<{ readonly freeze: FreezeView }>;
   /** @throws {LeaseError} `request.invalid` for a foreign cursor. */
   list(input: FreezeListInput, caller: Caller): Promise<DatedPage<FreezeView>>;
@@ -158,9 +160,21 @@ export function createFreezeService(store: Store): FreezeService {
       return { freeze: viewOf(store, row), stopped };
     },
 
-    async unfreeze({ freezeId, reason }, { actor, namespaces }) {
-      const row = await removeFreeze(store.general, freezeId, { actor, reason, namespaces });
-      if (row === undefined) throw new LeaseError('freeze.not_found');
+    async unfreeze({ freezeId, reason }, { namespaces }, by) {
+      const row = await store.general.$transaction(async (tx) => {
+        const { actor } = by;
+        const removed = await removeFreeze(tx, freezeId, { actor, reason, namespaces });
+        if (removed === undefined) throw new LeaseError('freeze.not_found');
+        const { namespace, name, reason: why } = removed;
+        await writeAudit(tx, {
+          ...by,
+          action: 'environments.unfreeze',
+          resource: `freeze:${freezeId}`,
+          reason,
+          detail: { namespace, name, why },
+        });
+        return removed;
+      });
       return { freeze: viewOf(store, row) };
     },
 

@@ -1,4 +1,5 @@
 /** What people look at and do with leases and environments. */
+import { type AuditEntry, writeAudit } from '../access/index.ts';
 import {
   CALLBACK_KEPT_MS,
   changeRenewable,
@@ -95,8 +96,15 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
     at: (input, caller) =>
       holderAtMoment(store, { resource: { ...input, face }, caller }, input.at),
     declare: (input, caller) => declareLeases(store, input, caller),
-    async setPermits({ namespace, permits }, caller) {
-      const row = await setAllPermits(store, { namespace, permits }, caller);
+    async setPermits({ reason, ...request }, caller, actor) {
+      const { namespace } = request;
+      const row = await setAllPermits(store, request, caller, {
+        ...actor,
+        action: 'leases.setPermits',
+        resource: `declaration:${namespace}`,
+        reason,
+        detail: request,
+      });
       // Those who wait may have their turn.
       store.hints.notify(poolTopic({ namespace }));
       return { namespace, permits: { perKey: row.perKey, total: row.total }, by: row.by };
@@ -448,9 +456,14 @@ export async function setAllPermits(
   store: Store,
   request: PermitsRequest,
   caller: Caller,
+  entry: AuditEntry,
 ): Promise<PermitsRow> {
   return unlessLocked(() =>
-    store.general.$transaction((tx) => setPermits(tx, caller, { request, ttlMs: TTL_MS })),
+    store.general.$transaction(async (tx) => {
+      const row = await setPermits(tx, caller, { request, ttlMs: TTL_MS });
+      await writeAudit(tx, entry);
+      return row;
+    }),
   );
 }
 

@@ -1,3 +1,4 @@
+import type { Actor } from '../kernel/access.ts';
 import type {
   Caller,
   Count,
@@ -532,8 +533,9 @@ export interface LeaseOperations {
    * @throws {LeaseError} `lease.permits_differ` when a total would come or go while too many are in use; `grant.contended`.
    */
   setPermits(
-    input: { readonly namespace: string; readonly permits: Permits },
+    input: { readonly namespace: string; readonly permits: Permits; readonly reason: string },
     caller: Caller,
+    actor: Actor,
   ): Promise<PermitsInForce>;
   /** Of one namespace, without its children, or of all. */
   declared(

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { grantWithin } from '../grants/index.ts';
-import { compareFencingTokens } from '../kernel/lease.ts';
+import { compareFencingTokens, type Permits } from '../kernel/lease.ts';
 import { someoneWaits } from '../testing/coordinator-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
-import { aRequest } from '../testing/kernel-fixture.ts';
+import { aRequest, BY, UNAUDITED } from '../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
@@ -24,6 +24,8 @@ const OTHER = { ...SERVICE, actor: 'other', principal: 'token-x' };
 const declaring = (permits: { perKey: number; total?: number | null }) => ({
   declarations: [{ namespace: NAMESPACE, ttlMs: 30_000, permits: { total: null, ...permits } }],
 });
+
+const setting = (permits: Permits) => ({ namespace: NAMESPACE, permits, reason: 'why' });
 
 async function renewedAll(
   { service }: Pick<Leases, 'service'>,
@@ -98,7 +100,7 @@ describe('the number of permits', () => {
     const waiting = await inLine(on, 'waiting', { mode: 'permit' });
 
     const permits = { perKey: 2, total: null };
-    const set = await on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
+    const set = await on.operations.setPermits(setting(permits), OPERATOR, BY);
     const answer = await waiting.answer;
     await on.operations.declare(declaring({ perKey: 7 }), OTHER);
     const { items } = await on.operations.declared({ limit: 10 }, OPERATOR);
@@ -106,6 +108,29 @@ describe('the number of permits', () => {
     expect(set).toEqual({ namespace: NAMESPACE, permits, by: OPERATOR.actor });
     expect(answer.outcome).toBe('granted');
     expect(items).toMatchObject([{ permits: { ...permits, by: OPERATOR.actor } }]);
+  });
+
+  test('stays as it was when a change of an operator cannot be audited', async () => {
+    const on = await openOperatedLeases();
+    const permits = { perKey: 2, total: null };
+    const set = (perKey: number, by = BY) =>
+      on.operations.setPermits(setting({ perKey, total: null }), OPERATOR, by);
+    await set(2);
+
+    await expect(set(3, UNAUDITED)).rejects.toThrow();
+
+    expect((await on.operations.declared({ limit: 10 }, OPERATOR)).items).toMatchObject([
+      { permits },
+    ]);
+    expect(await on.store.general.$queryRaw`select * from audit`).toMatchObject([
+      {
+        ...BY,
+        action: 'leases.setPermits',
+        resource: `declaration:${NAMESPACE}`,
+        reason: 'why',
+        detail: { namespace: NAMESPACE, permits },
+      },
+    ]);
   });
 
   test('is not passed by a service that asks for the lease alone', async () => {
@@ -124,7 +149,7 @@ describe('the number of permits', () => {
   test('that an operator has set is not forgotten, although nobody declares it again', async () => {
     const on = await openOperatedLeases();
     const permits = { perKey: 2, total: null };
-    await on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
+    await on.operations.setPermits(setting(permits), OPERATOR, BY);
     await on.operations.declare(
       { declarations: [{ namespace: 'old', ttlMs: 30_000, permits: { perKey: 3 } }] },
       SERVICE,
@@ -149,7 +174,7 @@ describe('the number of permits', () => {
       const on = await openOperatedLeases();
       const change = (permits: { perKey: number; total: number | null }): Promise<unknown> =>
         by === OPERATOR
-          ? on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR)
+          ? on.operations.setPermits(setting(permits), OPERATOR, BY)
           : on.operations.declare(declaring(permits), SERVICE);
       const ask = async (name: string) => (await acquire(on, { mode: 'permit', name })).outcome;
       await change({ perKey: 2, total: null });
@@ -183,15 +208,15 @@ describe('the number of permits', () => {
     await on.operations.declare(declaring({ perKey: 2 }), SERVICE);
     await acquired(on, { mode: 'permit' });
 
-    let setting: Promise<unknown> | undefined;
+    let change: Promise<unknown> | undefined;
     const granting = await on.store.guests.$transaction(async (tx) => {
       const request = aRequest({ namespace: NAMESPACE, name: '42', mode: 'permit' });
       const outcome = await grantWithin(on.store, tx, request);
-      setting = on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
+      change = on.operations.setPermits(setting(permits), OPERATOR, BY);
       await someoneWaits(on);
       return outcome?.outcome;
     });
-    await setting;
+    await change;
     const answer = await acquire(on, { mode: 'permit', name: '43' });
 
     expect(granting).toBe('granted');
@@ -206,9 +231,9 @@ describe('the number of permits', () => {
 
     const during = await on.store.guests.$transaction(async (tx) => {
       await tx.$queryRaw`select 1 from lease where lease_id = ${leaseId}::uuid for key share`;
-      return codeOf(on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR));
+      return codeOf(on.operations.setPermits(setting(permits), OPERATOR, BY));
     });
-    const after = await on.operations.setPermits({ namespace: NAMESPACE, permits }, OPERATOR);
+    const after = await on.operations.setPermits(setting(permits), OPERATOR, BY);
 
     expect(during).toBe('grant.contended');
     expect(after.permits).toEqual(permits);

@@ -2,6 +2,7 @@ import { randomInt, randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { onTestFinished } from 'vitest';
 import { createTestDatabase, waitUntil } from '@leasehold/testing';
+import type { Actor } from '../kernel/access.ts';
 import type { Clock, IdSource } from '../kernel/clock.ts';
 import { serviceLadder } from '../kernel/ladder.ts';
 import type { Grant, GrantRef, GrantRequest } from '../kernel/lease.ts';
@@ -15,6 +16,11 @@ import type { GrantGuard } from '../postgres/clock/expiry.ts';
 import type { ReleaseRequest } from '../grants/sql/release.ts';
 import type { RenewRequest } from '../grants/sql/renew.ts';
 import { keepStores } from './kept-stores.ts';
+
+/** Who acts, for the audit. */
+export const BY: Actor = { actor: 'olga@example.com', role: 'operator', source: '10.0.0.1' };
+/** Whose acts cannot be audited: no text of the database has this character. */
+export const UNAUDITED: Actor = { ...BY, source: '\0' };
 
 /** The clock of this machine, for tests that wait for real things. */
 export const MACHINE_CLOCK: Clock = {

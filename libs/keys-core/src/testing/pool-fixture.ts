@@ -1,6 +1,6 @@
 import { LeaseError } from '../kernel/errors.ts';
 import { setAllPermits } from '../leases/lease-operations.ts';
-import type { Kernel } from './kernel-fixture.ts';
+import { BY, type Kernel } from './kernel-fixture.ts';
 
 /** Declares how many may hold leases of the namespace of `aRequest`, whatever was declared before. */
 export async function declarePermits(
@@ -30,7 +30,11 @@ export async function setPermits(
         role: 'operator',
         namespaces: null,
       } as const;
-      await setAllPermits(store, { namespace: 'test', permits }, operator);
+      await setAllPermits(store, { namespace: 'test', permits }, operator, {
+        ...BY,
+        action: 'leases.setPermits',
+        resource: 'declaration:test',
+      });
       return;
     } catch (error) {
       if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
