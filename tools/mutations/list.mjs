@@ -542,6 +542,20 @@ const CONNECTING = [
 
 const ACCESS = [
   {
+    name: 'webhook-with-two-senders',
+    breaks: 'of controllers that come to the same message of the webhook at once, one sends it',
+    file: `${CORE}/access/sql/audit.ts`,
+    find: 'nextTryAt: from.nextTryAt,',
+    replace: '',
+  },
+  {
+    name: 'webhook-passes-over',
+    breaks: 'the webhook is told of an entry of the audit before it is told of a later one',
+    file: `${CORE}/access/sql/audit.ts`,
+    find: 'rows.slice(0, unsettled)',
+    replace: 'rows.filter(({ at }) => isSettled(nowMs - Number(at)))',
+  },
+  {
     name: 'orders-with-hidden-leases',
     breaks:
       'a caller that is limited to namespaces is told of no order with a lease that it may not see',

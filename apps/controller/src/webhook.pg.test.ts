@@ -200,20 +200,22 @@ async function toldOf(url: string) {
   const { stats } = await on.client('viewer');
   const overview = await stats.overview.query({ windowMinutes: 5 });
   const outcomes: string[] = [];
-  /** A controller's round; the same concerns are from the same overview. */
-  const openController = async () => {
+  /** A controller's round, which waits before it judges; the same concerns are from the same overview. */
+  const openController = async (wait: () => Promise<void> = () => Promise.resolve()) => {
     let [concerns, count]: [Concerns, number] = [[], 0];
     const webhook = createWebhook({
       store: on.controller.store,
       datacenter: 'local',
       config: configOf(url),
       stats: {
-        overview: () =>
-          Promise.resolve({
+        overview: async () => {
+          await wait();
+          return {
             ...overview,
             countedAt: String(count),
             health: { ...overview.health, concerns },
-          }),
+          };
+        },
       },
       log: { warn: () => undefined },
       onOutcome: (outcome) => outcomes.push(outcome),
@@ -273,12 +275,18 @@ test('a message that comes again has the same id, whatever has arrived in betwee
   expect(new Set([began, ended, other]).size).toBe(3);
 });
 
-test('a message is sent by one controller, while others do the same in a hold-off', async () => {
-  let answer = (): void => undefined;
+/** Answers the first message when the test wants it. */
+async function slowReceiver() {
+  let first: ServerResponse | undefined;
   const { url, received } = await receiver((response, nth) => {
-    if (nth === 1) answer = () => response.end();
+    if (nth === 1) first = response;
     else response.end();
   });
+  return { url, received, answerFirst: () => first?.end() };
+}
+
+test('a message is sent by one controller, while others do the same in a hold-off', async () => {
+  const { url, received, answerFirst } = await slowReceiver();
   const { on, round, openController } = await toldOf(url);
   const otherRound = await openController();
   const concerns = [{ ...CONCERN, droneId: 'd1' }];
@@ -288,11 +296,58 @@ test('a message is sent by one controller, while others do the same in a hold-of
   await waitUntil(() => received[0]);
   await otherRound(concerns);
   expect(received).toHaveLength(1);
-  answer();
+  answerFirst();
   await sending;
   await otherRound(concerns);
 
   expect(typesOf(received)).toEqual(['alarm.began', 'audit']);
+});
+
+test('of controllers that come to the same message at once, one sends it', async () => {
+  const { url, received, answerFirst } = await slowReceiver();
+  const { on, openController } = await toldOf(url);
+  const gate = { count: 0, open: (): void => undefined, isOpen: Promise.resolve() };
+  const both = (): Promise<void> => {
+    gate.count += 1;
+    if (gate.count === 2) gate.open();
+    return gate.isOpen;
+  };
+  const rounds = [await openController(both), await openController(both)];
+  await act(on, 'tokens.revoke');
+
+  gate.count = 0;
+  gate.isOpen = new Promise((resolve) => {
+    gate.open = resolve;
+  });
+  const running = rounds.map((round) => round([]));
+  await waitUntil(() => received[0]);
+  await Promise.race(running);
+  answerFirst();
+  await Promise.all(running);
+
+  expect(typesOf(received)).toEqual(['audit']);
+});
+
+test('the failures of an end are not counted any more when the alarm is on again', async () => {
+  const { url, received } = await receiver((response, nth) => {
+    response.statusCode = nth === 2 ? 500 : 200;
+    response.end();
+  });
+  const { on, round, retryNow } = await toldOf(url);
+  const concerns = [{ ...CONCERN, droneId: 'd1' }];
+
+  await round(concerns);
+  await round([]);
+  await retryNow();
+  await round([...concerns]);
+  const [row] = await on.controller.store.general.$queryRaw<{ alarms: object }[]>`
+    select alarms from webhook`;
+  await round([]);
+
+  expect(row?.alarms).toMatchObject({ 'drone_lost:d1': { isTold: true, message: null } });
+  expect(typesOf(received)).toEqual(['alarm.began', 'alarm.ended', 'alarm.ended']);
+  const [, failed, ended] = idsOf(received);
+  expect(ended).not.toBe(failed);
 });
 
 test('a controller does not judge by an overview from before the alarms that another one has told', async () => {

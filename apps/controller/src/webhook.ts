@@ -240,6 +240,17 @@ function nextAlarm(
     return about({ key, alarm, text, data: began }, alarms, { ...alarms, [key]: told });
   }
   const present = concerns.map(alarmKey);
+  // Its end has failed, and it is not over any more.
+  const again = Object.entries(alarms).find(
+    ([key, { message }]) => message !== null && present.includes(key),
+  );
+  if (again !== undefined) {
+    const [key, alarm] = again;
+    return {
+      message: null,
+      arrived: { alarms: { ...alarms, [key]: { ...alarm, message: null } } },
+    };
+  }
   const without = (key: string): WebhookProgress['alarms'] =>
     Object.fromEntries(Object.entries(alarms).filter(([other]) => other !== key));
   const over = Object.entries(alarms).filter(([key]) => !present.includes(key));
