@@ -151,6 +151,13 @@ const RENEWING = [
     replace: 'while (!isSettled && isAwaited() &&',
   },
   {
+    name: 'head-before-all-is-final',
+    breaks: 'who reads after the head and follows from there misses no event',
+    file: `${CORE}/events/event-stream.ts`,
+    find: 'while (!isSettled() && store.clock.nowMs() < endMs)',
+    replace: 'while (isSettled() && store.clock.nowMs() < endMs)',
+  },
+  {
     name: 'update-with-any-token',
     breaks: 'metadata is changed only by the holder with its token',
     file: `${CORE}/grants/sql/renew.ts`,

@@ -295,9 +295,6 @@ interface Serving {
   readonly sendingTimes: SendingTimes | undefined;
 }
 
-/** The place before all events, for a reader that may see none. */
-const OLDEST = 'oldest';
-
 /** The event stream of this controller and its history, in the form of the API. */
 function createEventService(
   stream: EventStream,
@@ -310,14 +307,7 @@ function createEventService(
     onError: (error) => log.warn({ err: error }, 'holders could not be read; trying again'),
   });
   return {
-    async head(limits) {
-      const head = await stream.head();
-      if (limits === null) return head;
-      const endOf = async (direction: 'asc' | 'desc'): Promise<string | undefined> =>
-        (await listEvents(store.reads, { direction, limit: 1 }, limits)).items[0]?.id;
-      const [oldestId, lastId] = await Promise.all([endOf('asc'), endOf('desc')]);
-      return { lastId: lastId ?? OLDEST, oldestId: oldestId ?? null };
-    },
+    head: (limits) => stream.head(limits),
     async list(input, limits) {
       const { items, nextCursor } = await listEvents(store.reads, input, limits);
       return { items: items.map((event) => viewOf(event, datacenter)), nextCursor };
@@ -326,7 +316,9 @@ function createEventService(
     watch: async (request, signal) => views(await stream.open(request, signal), datacenter),
     async changes(request, signal) {
       const leaving = new AbortController();
-      const events = await stream.open(request, AbortSignal.any([signal, leaving.signal]));
+      // What its reader reads once it is open misses nothing of a transaction that had begun before.
+      const from = { ...request, isSettled: true };
+      const events = await stream.open(from, AbortSignal.any([signal, leaving.signal]));
       return changesOf(events, { store, signal, leave: () => leaving.abort() });
     },
     observe: (resource, signal) => observing.observe(resource, signal),

@@ -7,6 +7,7 @@ import {
 } from '@leasehold/client';
 import type { EventChanges, EventKind } from '@leasehold/keys-core';
 import { startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
+import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { startTestController, type TestController } from './testing/test-controller.ts';
 
@@ -93,6 +94,20 @@ async function insertEvents(on: TestController, namespace: string, count: number
     insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
     select 'lease', ${namespace}, 'thing', gen_random_uuid(), n, 'granted', 'test'
     from generate_series(1, ${count}::int) n`;
+}
+
+/** Adds the namespaces of all events that can be seen. */
+async function readNamespaces(on: TestController, into: Set<string>): Promise<void> {
+  const rows = await on.controller.store.general.$queryRaw<{ namespace: string }[]>`
+    select distinct v.namespace from lease_event v`;
+  for (const { namespace } of rows) into.add(namespace);
+}
+
+/** Opens a stream, which then goes on until the client is closed. */
+function untilStarted(client: ControllerClient): Promise<void> {
+  return new Promise((resolve) => {
+    client.api.events.watch.subscribe({}, { onStarted: () => resolve() });
+  });
 }
 
 /** The stream as server-sent events, by hand. */
@@ -314,4 +329,36 @@ test('events.changes names what changes in the namespaces of its caller, and beg
   expect(told('team.a')).toEqual([{ face: 'lease', namespace: 'team.a', name: 'thing' }]);
   expect(messages.at(-1)?.eventCount).toBeGreaterThanOrEqual(40);
   expect([...told('team.before'), ...told('other')]).toEqual([]);
+});
+
+test('events.changes: what is read once it is open, and what it tells then, miss nothing that a transaction had begun before', async () => {
+  const on = await startTestController();
+  const { secret } = await on.token('viewer');
+  const client = clientOf(on.url, secret);
+  const early = new pg.Client({ connectionString: on.databaseUrl });
+  await early.connect();
+  onTestFinished(() => early.end());
+  await early.query('begin');
+  await early.query(`
+    insert into lease_event (face, namespace, name, lease_id, fencing_token, kind, actor)
+    values ('lease', 'early', 'thing', gen_random_uuid(), 1, 'granted', 'test')`);
+  await insertEvents(on, 'late', 1);
+  const known = new Set<string>();
+  const opened = new Promise<void>((resolve, reject) => {
+    client.api.events.changes.subscribe(undefined, {
+      onStarted: () => void readNamespaces(on, known).then(resolve, reject),
+      onData: ({ resources }) => {
+        for (const { namespace } of resources) known.add(namespace);
+      },
+    });
+  });
+  // By then one that does not wait is open.
+  for (let count = 0; count < 2; count += 1) await untilStarted(client);
+
+  await early.query('commit');
+  await opened;
+  await insertEvents(on, 'marker', 1);
+  await waitUntil(() => known.has('marker'), SOON);
+
+  expect([...known]).toEqual(expect.arrayContaining(['early', 'late']));
 });

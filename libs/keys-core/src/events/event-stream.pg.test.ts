@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { removeOldLeaseRows } from '../grants/sql/retention.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import type { EventKind } from '../kernel/face-types.ts';
 import type { Face } from '../kernel/resource.ts';
@@ -16,6 +17,7 @@ import {
 import {
   granted,
   type Kernel,
+  MACHINE_CLOCK,
   openFreshKernel,
   openKernel,
   releaseOf,
@@ -30,6 +32,18 @@ const idsOf = async (kernel: Kernel): Promise<number[]> => {
     select id::int as id from lease_event order by id`;
   return rows.map(({ id }) => id);
 };
+
+/** How often the database was queried. */
+function countingQueries({ store }: Kernel) {
+  let asked = 0;
+  const general = new Proxy(store.general, {
+    get(target, key) {
+      if (key === '$queryRaw') asked += 1;
+      return Reflect.get(target, key) as unknown;
+    },
+  });
+  return { general, askedCount: () => asked };
+}
 
 const codeOf = (thrown: unknown): string =>
   thrown instanceof LeaseError ? thrown.code : String(thrown);
@@ -184,13 +198,7 @@ describe('event stream', () => {
 
   test('does not query the database while nobody reads', async () => {
     const kernel = await openKernel();
-    let asked = 0;
-    const general = new Proxy(kernel.store.general, {
-      get(target, key) {
-        if (key === '$queryRaw') asked += 1;
-        return Reflect.get(target, key) as unknown;
-      },
-    });
+    const { general, askedCount } = countingQueries(kernel);
     const stream = openStream({ general, reads: general, clock: kernel.store.clock });
     const read = await readStream(stream);
     const writer = await openWriter(kernel);
@@ -201,11 +209,11 @@ describe('event stream', () => {
     await read.ended;
     expect(stream.readerCount).toBe(0);
     // The count shows whether anything was queried in between.
-    const askedBefore = asked;
+    const askedBefore = askedCount();
     await insertEvents(writer, 1);
     await stream.close();
 
-    expect(asked - askedBefore).toBeLessThanOrEqual(1);
+    expect(askedCount() - askedBefore).toBeLessThanOrEqual(1);
   });
 
   test('reports which transaction holds it back, and for how long', async () => {
@@ -383,15 +391,60 @@ describe('resuming', () => {
     const kernel = await openFreshKernel();
     const writer = await openWriter(kernel);
     const stream = openStream(kernel.store);
-    expect(await stream.head()).toEqual({ lastId: '0.0', oldestId: null });
+    expect(await stream.head(null)).toEqual({ lastId: '0.0', oldestId: null });
     const ids = await insertEvents(writer, 3);
 
-    const head = await stream.head();
+    const head = await stream.head(null);
     const [next] = await insertEvents(writer, 1);
     const read = await readStream(stream, { afterId: head.lastId });
     await waitUntil(() => read.events.length >= 1, SOON);
 
     expect(head).toEqual({ lastId: `0.${String(ids[2])}`, oldestId: `0.${String(ids[0])}` });
     expect(read.ids()).toEqual([next]);
+  });
+
+  test('nothing that a transaction had begun before the head is missed by who reads after it and follows from there', async () => {
+    const kernel = await openKernel();
+    const [early, late] = [await openWriter(kernel), await openWriter(kernel)];
+    await early.query('begin');
+    const all = [...(await insertEvents(early, 1)), ...(await insertEvents(late, 1))];
+    const stream = openStream(kernel.store);
+    const heads = [null, ['test']].map(async (limits) => {
+      const { lastId } = await stream.head(limits);
+      return { lastId, seen: await idsOf(kernel) };
+    });
+    // By then a head that does not wait has been answered.
+    for (let count = 0; count < 2; count += 1) await readStream(stream);
+
+    await early.query('commit');
+
+    for (const { lastId, seen } of await Promise.all(heads)) {
+      const read = await readStream(stream, { afterId: lastId });
+      const known = (): number[] => [...new Set([...seen, ...read.ids()])].sort((a, b) => a - b);
+      all.push(...(await insertEvents(late, 1)));
+      await waitUntil(() => known().at(-1) === all.at(-1), SOON);
+      expect(known()).toEqual(all);
+    }
+  });
+
+  test('while an old transaction lasts, the head is the last event before those that it holds back', async () => {
+    const kernel = await openKernel();
+    const [holding, writer] = [await openWriter(kernel), await openWriter(kernel)];
+    // Twenty times as fast as the machine's.
+    const clock: Clock = {
+      nowMs: () => 20 * MACHINE_CLOCK.nowMs(),
+      at: (atMs, fn) => MACHINE_CLOCK.at(atMs / 20, fn),
+    };
+    const stream = openStream({ ...kernel.store, clock });
+    const [first] = await insertEvents(writer, 1);
+    const read = await readStream(stream, { afterId: 'oldest' });
+    await waitUntil(() => read.events.length === 1, SOON);
+    await holding.query('begin');
+    await insertEvents(holding, 1);
+    await insertEvents(writer, 1);
+
+    expect(numberOf((await stream.head(null)).lastId)).toBe(first);
+    expect((await stream.head(['test'])).lastId).toBe('oldest');
+    expect((await openStream({ ...kernel.store, clock }).head(null)).lastId).toBe('oldest');
   });
 });

@@ -10,7 +10,7 @@ import { untilCalled } from '../kernel/clock.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { pause } from '../postgres/kernel-store.ts';
-import { eventCursor, parseEventPlace } from './sql/event-list.ts';
+import { eventCursor, listEvents, parseEventPlace } from './sql/event-list.ts';
 import {
   type EventBounds,
   type EventFilter,
@@ -29,10 +29,14 @@ const RETRY_MS = 1_000;
 /** How long a new reader waits until a controller has noted that the database was restored. */
 const NOTED_MS_MAX = 10_000;
 const NOTED_POLL_MS = 250;
+/** How long the head waits for transactions under way: a fenced one has ended by then. */
+const SETTLED_MS_MAX = 10_000;
+/** The place before all events that are kept. */
+const OLDEST = 'oldest';
 
 /** Where the stream begins and ends at this moment. */
 export interface EventHead {
-  /** A reader that goes on from here gets everything that begins from now on. */
+  /** A reader that goes on from here gets every event that could not be read when this was answered. */
   readonly lastId: string;
   /** The first event that is kept; null for none. */
   readonly oldestId: string | null;
@@ -44,8 +48,12 @@ export type InTurn = <T>(read: () => Promise<T>) => Promise<T>;
 const atOnce: InTurn = (read) => read();
 
 export interface EventStream {
-  /** @throws {LeaseError} `store.unavailable` while a restored database has not been noted. */
-  head(): Promise<EventHead>;
+  /**
+   * The ends of what a reader that is limited to these namespaces may see; null for no limit. Waits until no event
+   * before the last one is still to come; if that takes long, `lastId` is an earlier event, or `oldest`.
+   * @throws {LeaseError} `store.unavailable` while a restored database has not been noted.
+   */
+  head(limits: readonly string[] | null): Promise<EventHead>;
   /**
    * The events after `afterId` that pass the filter, the past ones first, in the order of their ids,
    * each once; ends when the signal aborts. Without `afterId`, everything that begins after this call
@@ -79,12 +87,20 @@ export function createEventStream(options: EventTailOptions): EventStream {
   const tail = new EventTail(options);
   const { general } = options.store;
   return {
-    async head() {
-      const bounds = await notedBounds(options, undefined);
-      return {
-        lastId: eventCursor(bounds.epoch, bounds.lastId),
-        oldestId: oldestOf(bounds),
-      };
+    async head(limits) {
+      // Read before the wait: after it, none that comes before them is still to come.
+      const own = limits === null ? undefined : await readOwnEnds(options, limits);
+      const leave = tail.join();
+      try {
+        const bounds = await notedBounds(options, undefined);
+        const finalId = await finalIdOf(tail, bounds, options);
+        if (own !== undefined)
+          return { ...own, lastId: isUpTo(own.lastId, finalId) ? own.lastId : OLDEST };
+        const lastId = finalId === undefined ? OLDEST : eventCursor(bounds.epoch, finalId);
+        return { lastId, oldestId: oldestOf(bounds) };
+      } finally {
+        leave();
+      }
     },
     async open({ afterId, filter, inTurn = atOnce, isSettled = false }, signal) {
       const leave = tail.join();
@@ -135,6 +151,39 @@ async function notedBounds({ store }: EventTailOptions, signal: AbortSignal | un
     }
     await pause(store, NOTED_POLL_MS, signal);
   }
+}
+
+/** The first and the last of the events that such a reader may see. */
+async function readOwnEnds(
+  { store }: EventTailOptions,
+  limits: readonly string[],
+): Promise<EventHead> {
+  const endOf = async (direction: 'asc' | 'desc'): Promise<string | undefined> =>
+    (await listEvents(store.reads, { direction, limit: 1 }, limits)).items[0]?.id;
+  const [oldestId, lastId] = await Promise.all([endOf('asc'), endOf('desc')]);
+  return { lastId: lastId ?? OLDEST, oldestId: oldestId ?? null };
+}
+
+function isUpTo(lastId: string, finalId: bigint | undefined): boolean {
+  const place = parseEventPlace(lastId);
+  return place.at === 'after' && finalId !== undefined && place.id <= finalId;
+}
+
+/**
+ * Up to which event none is still to come: up to the last one, once the transactions under way have ended. While
+ * one lasts for longer than {@link SETTLED_MS_MAX}, up to an earlier one; undefined where none is known.
+ */
+async function finalIdOf(
+  tail: EventTail,
+  bounds: NotedBounds,
+  { store }: EventTailOptions,
+): Promise<bigint | undefined> {
+  const endMs = store.clock.nowMs() + SETTLED_MS_MAX;
+  const finalId = (): bigint => (tail.epoch === bounds.epoch ? tail.finalId : 0n);
+  const isSettled = (): boolean => bounds.oldestId === null || finalId() >= bounds.lastId;
+  while (!isSettled() && store.clock.nowMs() < endMs) await tail.nextLook();
+  if (isSettled()) return bounds.lastId;
+  return finalId() > bounds.removedThroughId ? finalId() : undefined;
 }
 
 /** After which id a reader begins. */
@@ -356,7 +405,7 @@ class EventTail {
    * Waits until the next query has ended, even if it failed, or the signal aborts; for a reader that joined.
    * @throws {LeaseError} `controller.stopping` when it was closed.
    */
-  async nextLook(signal: AbortSignal): Promise<void> {
+  async nextLook(signal?: AbortSignal): Promise<void> {
     if (this.#isClosed) throw new LeaseError('controller.stopping');
     await calledIn(this.#looking, signal);
   }
@@ -381,11 +430,17 @@ class EventTail {
       } catch (error) {
         this.#options.onError(error);
       }
-      for (const finish of [...this.#looking]) finish();
+      this.#endLook();
       if (this.#isWanted()) await this.#pause(pauseMs);
     }
+    // Those that began to wait during the last pause.
+    this.#endLook();
     this.#running = undefined;
     this.#heldBackSinceMs = undefined;
+  }
+
+  #endLook(): void {
+    for (const finish of [...this.#looking]) finish();
   }
 
   #isWanted(): boolean {
@@ -465,7 +520,7 @@ class EventTail {
 }
 
 /** Waits until one of these is called, or the signal aborts. */
-function calledIn(waiting: Set<() => void>, signal: AbortSignal): Promise<void> {
+function calledIn(waiting: Set<() => void>, signal?: AbortSignal): Promise<void> {
   return untilCalled((finish) => {
     waiting.add(finish);
     return () => waiting.delete(finish);
