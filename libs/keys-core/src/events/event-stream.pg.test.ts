@@ -234,6 +234,33 @@ describe('event stream', () => {
   });
 });
 
+test('the lag does not grow while transactions follow each other, though some event is never final yet', async () => {
+  const kernel = await openKernel();
+  let nowMs = 0;
+  const clock: Clock = {
+    nowMs: () => nowMs,
+    at: (atMs, fn) => MACHINE_CLOCK.at(MACHINE_CLOCK.nowMs() + atMs - nowMs, fn),
+  };
+  const { general, askedCount } = countingQueries(kernel);
+  const stream = openStream({ general, reads: general, clock });
+  const read = await readStream(stream);
+  const [one, two] = [await openWriter(kernel), await openWriter(kernel)];
+  await one.query('begin; select pg_current_xact_id()');
+
+  for (let round = 0; round < 6; round += 1) {
+    const [ending, next] = round % 2 === 0 ? [one, two] : [two, one];
+    // It begins before the other one ends: the event of that one is not final when it can be seen.
+    await next.query('begin; select pg_current_xact_id()');
+    await insertEvents(ending, 1);
+    await ending.query('commit');
+    const asked = askedCount();
+    await waitUntil(() => read.events.length === round && askedCount() > asked + 1, SOON);
+    nowMs += 60_000;
+  }
+
+  expect((await stream.lag()).lagMs).toBeLessThan(3 * 60_000);
+});
+
 describe('filters', () => {
   const RESOURCES = [
     ['lease', 'a', 'x', 'granted'],

@@ -345,7 +345,8 @@ class EventTail {
   #events: TailEvent[] = [];
   /** Until events up to this one are final, memory stays empty: each reader reads earlier ones itself. */
   #startId: bigint | undefined;
-  #heldBackSinceMs: number | undefined;
+  /** Which events a query found that were not final, and when; replaced once those are. */
+  #heldBack: { readonly lastId: bigint; readonly sinceMs: number } | undefined;
 
   constructor(options: EventTailOptions) {
     this.#options = options;
@@ -367,8 +368,8 @@ class EventTail {
 
   /** For how long committed events have waited to become final, in milliseconds; 0 for none. */
   get heldBackMs(): number {
-    if (this.#heldBackSinceMs === undefined) return 0;
-    return this.#options.store.clock.nowMs() - this.#heldBackSinceMs;
+    if (this.#heldBack === undefined) return 0;
+    return this.#options.store.clock.nowMs() - this.#heldBack.sinceMs;
   }
 
   /** Grows whenever there is something new; see {@link changedSince}. */
@@ -436,7 +437,7 @@ class EventTail {
     // Those that began to wait during the last pause.
     this.#endLook();
     this.#running = undefined;
-    this.#heldBackSinceMs = undefined;
+    this.#heldBack = undefined;
   }
 
   #endLook(): void {
@@ -453,7 +454,10 @@ class EventTail {
     const { epoch, lastId } = reading;
     if (epoch === null) return IDLE_MS;
     const isNew = isFirst || epoch !== this.#epoch;
-    if (epoch !== this.#epoch) this.#mark = new FinalMark();
+    if (epoch !== this.#epoch) {
+      this.#mark = new FinalMark();
+      this.#heldBack = undefined;
+    }
     this.#epoch = epoch;
     const finalBefore = this.#mark.finalId;
     this.#mark.observe(reading);
@@ -474,9 +478,14 @@ class EventTail {
 
   /** Whether events wait to become final, but not for long yet. */
   #isHeldBack(lastId: bigint): boolean {
-    if (lastId <= this.#mark.finalId) this.#heldBackSinceMs = undefined;
-    else this.#heldBackSinceMs ??= this.#options.store.clock.nowMs();
-    return this.#heldBackSinceMs !== undefined && this.heldBackMs < HELD_BACK_MS;
+    const { finalId } = this.#mark;
+    // Under load some event is never final yet, but never the same one.
+    if (this.#heldBack !== undefined && this.#heldBack.lastId <= finalId)
+      this.#heldBack = undefined;
+    if (lastId > finalId) {
+      this.#heldBack ??= { lastId, sinceMs: this.#options.store.clock.nowMs() };
+    }
+    return this.#heldBack !== undefined && this.heldBackMs < HELD_BACK_MS;
   }
 
   /** Takes the next events into memory. @returns false when the database has become another one. */
