@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
-import { MACHINE_CLOCK, openKernel } from '../../testing/kernel-fixture.ts';
+import {
+  granted,
+  MACHINE_CLOCK,
+  openFreshKernel,
+  openKernel,
+} from '../../testing/kernel-fixture.ts';
 import {
   listRefusals,
+  recordRefusedRenewals,
   type Refusal,
   type RefusalListInput,
   Refusals,
@@ -142,4 +148,29 @@ test('are removed after a week', async () => {
 
   expect(failures).toEqual([]);
   expect((await list()).items.map(({ name }) => name)).toEqual(['x']);
+});
+
+test('C59 the event of a refused renewal gets its number after its transaction has an id', async () => {
+  const kernel = await openFreshKernel();
+  const { leaseId, fencingToken } = await granted(kernel);
+  const { general } = kernel.store;
+  // It runs when the number is given, and before the row is written.
+  await general.$executeRaw`
+    create function assert_transaction_id() returns trigger language plpgsql as $$
+      begin
+        assert pg_current_xact_id_if_assigned() is not null;
+        return new;
+      end
+    $$`;
+  await general.$executeRaw`
+    create trigger assert_transaction_id before insert on lease_event
+    for each row execute function assert_transaction_id()`;
+  const at = { firstAgeMs: 0, lastAgeMs: 0 };
+  const row = { face: 'lease', leaseId, fencingToken, principal: 'x', count: 1, ...at } as const;
+
+  await recordRefusedRenewals(general, [{ ...row, reason: 'expired' }]);
+
+  const events = await general.$queryRaw<unknown[]>`
+    select 1 from lease_event where kind = 'renewal_refused'`;
+  expect(events).toHaveLength(1);
 });

@@ -233,6 +233,9 @@ const WHAT_IS_KNOWN = fragment`
  * Writes an event for each row and adds its number to the bucket of its instant, so that the statistics
  * count what the list of events shows.
  *
+ * Nothing is locked before an event gets its number, so `refused` takes the transaction id that readers of the stream
+ * wait for, see `FinalMark`.
+ *
  * **Locks** rows of buckets in the order (bucket, face), as every statement that adds does. **Atomic
  * because** it is one statement: an event and its number are both there, or neither is. **Index**: for each
  * row `lease_lease_id_key`, `lease_pkey` and `lease_event_lease_id_idx`. A grant that neither a row nor an event
@@ -245,7 +248,7 @@ export async function recordRefusedRenewals(
 ): Promise<void> {
   await sql.$queryRaw<{ face: Face }[]>`
     with refused as materialized (
-      select r.face, r.lease_id, r.fencing_token, r.principal, r.reason, r.count,
+      select pg_current_xact_id(), r.face, r.lease_id, r.fencing_token, r.principal, r.reason, r.count,
         clock_timestamp() - r.first_age_ms * interval '1 millisecond' as at,
         clock_timestamp() - r.last_age_ms * interval '1 millisecond' as last_at
       from unnest(
