@@ -357,7 +357,9 @@ export function addFind(cli: Cli, program: Command): void {
 /** What was not searched. */
 function foundNotes({ isComplete, failed, unreachable }: FoundAnswer): string {
   const notes = [
-    ...(isComplete ? [] : ['Names that were there before an upgrade are still being added.']),
+    ...(isComplete
+      ? []
+      : ['Not all names were searched: they are too many, or an upgrade is still adding some.']),
     ...(failed.length === 0 ? [] : [`Not searched this time: ${failed.join(', ')}.`]),
   ];
   return notes.map((note) => `\n\n${note}`).join('') + missingText(unreachable);

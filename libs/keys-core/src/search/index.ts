@@ -28,7 +28,10 @@ export interface FindInput {
 export interface Found {
   /** Best first. */
   readonly items: FoundView[];
-  /** False while the names of a database that was in use before are still being filled. */
+  /**
+   * False while the names of a database that was in use before are still being filled, and where there are too
+   * many names to look for what few of these kinds contain.
+   */
   readonly isComplete: boolean;
   /** What could not be searched this time: the rest was. */
   readonly failed: FoundKind[];
@@ -59,12 +62,18 @@ interface Part {
   readonly find: () => Promise<FoundView[]>;
 }
 
+/** What a search is told of besides its items. */
+interface Told {
+  isCut: boolean;
+}
+
 /** Finds things by any part of their names. */
 export function createSearchService(deps: SearchDeps): SearchService {
   const { reads } = deps.store;
   return {
     async find(input, caller) {
-      const parts = partsOf(deps, input, caller);
+      const told: Told = { isCut: false };
+      const parts = partsOf(deps, input, caller, told);
       const results = await Promise.allSettled(parts.map(({ find }) => find()));
       const failures = results.flatMap((result) =>
         result.status === 'rejected' ? [result.reason as unknown] : [],
@@ -78,7 +87,7 @@ export function createSearchService(deps: SearchDeps): SearchService {
           .filter(isFirstOfItsKind)
           .slice(0, input.limit),
         failed: parts.flatMap(({ kinds }, at) => (results[at]?.status === 'rejected' ? kinds : [])),
-        isComplete: await areNamesFilled(reads),
+        isComplete: (await areNamesFilled(reads)) && !told.isCut,
         asOf: await readNow(reads),
       };
     },
@@ -89,6 +98,7 @@ function partsOf(
   { store, heartbeatMs }: SearchDeps,
   { text, kinds = FOUND_KINDS, limit }: FindInput,
   caller: Caller,
+  told: Told,
 ): Part[] {
   const { reads, datacenter } = store;
   const { namespaces } = caller;
@@ -102,7 +112,14 @@ function partsOf(
   if (Buffer.byteLength(text) > LIMITS.searchTextBytesMax) return names.length > 0 ? [byId] : [];
   const parts: Part[] = [
     byId,
-    { kinds: names, find: () => findNames(reads, { ...asked, kinds: names, namespaces }) },
+    {
+      kinds: names,
+      async find() {
+        const { items, isCut } = await findNames(reads, { ...asked, kinds: names, namespaces });
+        told.isCut = isCut;
+        return items;
+      },
+    },
     { kinds: ['drone'], find: () => findDrones(reads, asked, heartbeatMs) },
     { kinds: ['person'], find: () => findPeople(reads, asked) },
     { kinds: ['token'], find: () => findTokens(reads, asked) },

@@ -319,7 +319,7 @@ export function uncoveredText({ failed, isComplete, unreachable }: Answer): stri
   const texts = [
     ...unreachable.map(({ datacenter }) => `${datacenter} was not searched: it did not answer.`),
     ...(failed.length === 0 ? [] : [`Not searched: ${failed.join(', ')}.`]),
-    ...(isComplete ? [] : ['Older names are still being indexed.']),
+    ...(isComplete ? [] : ['Not all names were searched.']),
   ];
   return texts.length === 0 ? undefined : texts.join(' ');
 }

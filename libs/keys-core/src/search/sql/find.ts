@@ -61,7 +61,9 @@ export interface NamesAsked {
 }
 
 interface NameRow {
-  readonly kind: NameKind;
+  /** Null in the one row of an answer that has found nothing. */
+  readonly kind: NameKind | null;
+  readonly isCut: boolean;
   readonly namespace: string;
   readonly name: string;
   readonly rank: number;
@@ -76,13 +78,18 @@ interface NameRow {
 const CANDIDATES_MAX = 500;
 /** Names that begin with the text, shortest first. */
 const BEGINNINGS_MAX = 200;
+/** How many are read for those of the kinds that are asked for. */
+const BEGINNINGS_READ_MAX = 10_000;
 /** What a limited caller's look reads of each of its namespaces. */
 const LIMITED_NAMES_MAX = 8_192;
 /** What is rare has some 15,000 matches in a million; many more mean that the look was misled. */
 const INDEXED_MAX = 50_000;
+/** How many names of some kinds are read for a text that many names of the other kinds contain. */
+const OF_KINDS_MAX = 50_000;
 const COLUMNS = fragment`n.kind, n.namespace, n.name, n.text, n.name_at`;
-/** Written so that the index of trigrams is used, and not the primary key, whose first column is another. */
+/** Written so that the index of trigrams is used, and not the primary key. */
 const HIDDEN_NAMESPACE = fragment`(n.namespace || '')`;
+const HIDDEN_KIND = fragment`(n.kind || '')`;
 /** After every character that a name may have. */
 const LAST_CHARACTER = '\u{10FFFF}';
 
@@ -91,14 +98,20 @@ const LAST_CHARACTER = '\u{10FFFF}';
  *
  * Several searches, of which each is bounded whatever is asked: names that begin with the text, by length
  * (`search_name_begin_idx`); a look at some names for what many contain; the index of trigrams for what
- * few contain (`search_name_grams_idx`), asked only if the look has found few; the newest grants, which are
+ * few contain (`search_name_grams_idx`), asked only if the look has found few of any kind; the first names of the kinds
+ * that are asked for, by the primary key, if only others have the text often; the newest grants, which are
  * not in the table of names yet; and the very name, by its primary key. Of a text that very many names contain, only
- * some are ranked. No row means that nothing was found. Locks nothing.
+ * some are ranked. One row at least, without a kind when nothing was found. Locks nothing.
+ * @returns also whether names of these kinds were left out that may be among the few with this text.
  */
-export async function findNames(sql: Sql<'reads'>, asked: NamesAsked): Promise<FoundView[]> {
+export async function findNames(
+  sql: Sql<'reads'>,
+  asked: NamesAsked,
+): Promise<{ items: FoundView[]; isCut: boolean }> {
   const { text, namespaces, limit } = asked;
   const kinds = [...asked.kinds];
-  const isAsked = fragment`n.kind = any(${kinds}::text[]) and ${withinLimits(namespaces, fragment`n.namespace`)}`;
+  const isOfKinds = fragment`n.kind = any(${kinds}::text[])`;
+  const isAsked = fragment`${isOfKinds} and ${withinLimits(namespaces, fragment`n.namespace`)}`;
   const contains = fragment`strpos(n.text, ${foldedOf(text)}) > 0`;
   const isAllSeen =
     namespaces === null
@@ -106,42 +119,63 @@ export async function findNames(sql: Sql<'reads'>, asked: NamesAsked): Promise<F
       : fragment`((select count(*) from seen) < ${LIMITED_NAMES_MAX}::int)`;
   const wantedCount = Math.max(LOOK_MATCHES_MIN, limit);
   const isFew = (which: Fragment): Fragment =>
-    fragment`((select count(*) from look where ${which}) < ${wantedCount}::int)`;
+    fragment`((select count(*) from look n where ${which}) < ${wantedCount}::int)`;
+  const isWordLike = fragment`n.rank < 3`;
+  // The index has all kinds, and answers slowly what is frequent in any of them.
+  const isRare = isFew(fragment`true`);
+  const isRareWord = isFew(isWordLike);
+  const isOnlyOfOthers = fragment`(not ${isAllSeen} and (
+    (not ${isRare} and ${isFew(isOfKinds)})
+    or (not ${isRareWord} and ${isFew(fragment`${isOfKinds} and ${isWordLike}`)})
+  ))`;
   const indexed = (where: 'anywhere' | 'word', isNeeded: Fragment): Fragment => fragment`
     select ${COLUMNS}, ${rankOf(text)} as rank
     from (
       select ${COLUMNS}
       from search_name n
       where not ${isAllSeen} and ${isNeeded} and ${hasPieces(text, where)} and ${contains}
-        and ${withinLimits(namespaces, HIDDEN_NAMESPACE)}
+        and ${HIDDEN_KIND} = any(${kinds}::text[]) and ${withinLimits(namespaces, HIDDEN_NAMESPACE)}
       limit ${INDEXED_MAX}
-    ) n
-    where n.kind = any(${kinds}::text[])`;
+    ) n`;
   const rows = await sql.$queryRaw<NameRow[]>`
-    with seen as materialized (${namespaces === null ? fragment`select ${COLUMNS} from ${SOME_NAMES}` : namesWithin(namespaces, kinds)}),
+    with seen as materialized (${namespaces === null ? fragment`select ${COLUMNS} from ${SOME_NAMES}` : firstNames(namespaces, kinds, LIMITED_NAMES_MAX)}),
     look as materialized (
-      select ${COLUMNS}, ${rankOf(text)} as rank from seen n where ${contains} and ${isAsked}
+      select ${COLUMNS}, ${rankOf(text)} as rank from seen n where ${contains}
+    ),
+    of_kinds as materialized (
+      select ${COLUMNS} from (${firstNames(namespaces ?? [''], kinds, OF_KINDS_MAX)}) n where ${isOnlyOfOthers}
     ),
     -- Cut before duplicates are left out: a name is found in two or three ways at most.
     best as materialized (
       select ${COLUMNS}, n.rank
       from (
-        select * from look
+        select * from look n where ${isAsked}
         union all (${namespaces === null ? beginningWith(text, kinds) : fragment`select * from look where false`})
-        union all (${indexed('word', fragment`not ${isFew(fragment`true`)} and ${isFew(fragment`rank < 3`)}`)})
-        union all (${indexed('anywhere', isFew(fragment`true`))})
+        union all (${indexed('word', fragment`not ${isRare} and ${isRareWord}`)})
+        union all (${indexed('anywhere', isRare)})
+        union all
+        select ${COLUMNS}, ${rankOf(text)} from of_kinds n where ${contains}
         union all
         select ${COLUMNS}, ${rankOf(text)} from (${freshNames(text)}) n where ${isAsked}
       ) n
       order by n.rank, char_length(n.text), n.text
       limit ${CANDIDATES_MAX}
     )
-    select f.kind, f.namespace, f.name, f.rank, s.*
-    from (select distinct on (n.kind, n.namespace, n.name) n.* from best n) f
-    cross join lateral (${leaseState(asked.datacenter)} union all ${BACKEND_STATE}) s
-    order by f.rank, s."isLive" desc, char_length(f.text), f.text, f.kind
+    select c.is_cut as "isCut", f.*
+    from (select (select count(*) from of_kinds) >= ${OF_KINDS_MAX}::int as is_cut) c
+    left join (
+      select f.kind, f.namespace, f.name, f.text, f.rank, s.*
+      from (select distinct on (n.kind, n.namespace, n.name) n.* from best n) f
+      cross join lateral (${leaseState(asked.datacenter)} union all ${BACKEND_STATE}) s
+    ) f on true
+    order by f.rank, f."isLive" desc, char_length(f.text), f.text, f.kind
     limit ${limit}`;
-  return rows.map((row) => viewOf(row, asked.datacenter));
+  return {
+    items: rows.flatMap(({ kind, ...row }) =>
+      kind === null ? [] : [viewOf({ kind, ...row }, asked.datacenter)],
+    ),
+    isCut: rows[0]?.isCut === true,
+  };
 }
 
 function rankOf(text: string): Fragment {
@@ -160,41 +194,49 @@ function isWord(text: string): Fragment {
   return fragment`strpos(search_words(n.text), search_words(${foldedOf(text)})) > 0`;
 }
 
-/** The first names of each namespace, children included: a caller that is limited finds all of few names. */
-function namesWithin(namespaces: readonly string[], kinds: readonly string[]): Fragment {
+/** The first names of each namespace, children included, and kind: where there are few, all are found. */
+function firstNames(
+  namespaces: readonly string[],
+  kinds: readonly string[],
+  max: number,
+): Fragment {
   const parts = namespaces.flatMap((namespace) =>
     kinds.map(
       (kind) => fragment`(
         select ${COLUMNS} from search_name n
         where n.kind = ${kind} ${C} and ${withinNamespace(namespace, fragment`n.namespace`)}
         order by n.namespace, n.name
-        limit ${LIMITED_NAMES_MAX})`,
+        limit ${max})`,
     ),
   );
   if (parts.length === 0) return fragment`select ${COLUMNS} from search_name n where false`;
   return fragment`
-    select ${COLUMNS} from (${joinFragments(parts, ' union all ')}) n limit ${LIMITED_NAMES_MAX}`;
+    select ${COLUMNS} from (${joinFragments(parts, ' union all ')}) n limit ${max}`;
 }
 
-/** Shortest first, then in their order: one probe of the index for each length. */
+/** Shortest first, then in their order: one probe of the index for each length. It has all kinds. */
 function beginningWith(text: string, kinds: readonly string[]): Fragment {
   const folded = foldedOf(text);
   return fragment`
     select ${COLUMNS}, ${rankOf(text)}
-    from generate_series(
-      char_length(${folded}),
-      (select max(char_length(n.text) - n.name_at) + 1 from search_name n)
-    ) as size
-    cross join lateral (
+    from (
       select ${COLUMNS}
-      from search_name n
-      where char_length(n.text) - n.name_at = size - 1
-        and substr(n.text, n.name_at) >= ${folded} ${C}
-        and substr(n.text, n.name_at) < ${folded} || ${LAST_CHARACTER}::text ${C}
-        and n.kind = any(${[...kinds]}::text[])
-      order by substr(n.text, n.name_at)
-      limit ${BEGINNINGS_MAX}
+      from generate_series(
+        char_length(${folded}),
+        (select max(char_length(n.text) - n.name_at) + 1 from search_name n)
+      ) as size
+      cross join lateral (
+        select ${COLUMNS}
+        from search_name n
+        where char_length(n.text) - n.name_at = size - 1
+          and substr(n.text, n.name_at) >= ${folded} ${C}
+          and substr(n.text, n.name_at) < ${folded} || ${LAST_CHARACTER}::text ${C}
+        order by substr(n.text, n.name_at)
+        limit ${BEGINNINGS_READ_MAX}
+      ) n
+      limit ${BEGINNINGS_READ_MAX}
     ) n
+    where n.kind = any(${[...kinds]}::text[])
     limit ${BEGINNINGS_MAX}`;
 }
 
@@ -264,7 +306,7 @@ const BACKEND_STATE = fragment`
   from backend b
   where f.kind = 'backend' and b.id = f.name`;
 
-function viewOf(row: NameRow, datacenter: string): FoundView {
+function viewOf(row: NameRow & { readonly kind: NameKind }, datacenter: string): FoundView {
   const { kind, namespace, name, id, state, keyName, isLive } = row;
   const detail = keyName === null ? row.detail : resourceText({ namespace, name: keyName });
   return {
