@@ -134,6 +134,13 @@ const GRANTING = [
     replace: 'true\n      or',
   },
   {
+    name: 'old-by-a-stepped-clock-removed',
+    breaks: 'what only looks old after a step of the clock is not removed',
+    file: `${CORE}/postgres/clock/clock-jumps.ts`,
+    find: 'where j.jump_ms >= ${AGING_STEP_MS_MIN}::int\n          and c.now >= j.at',
+    replace: 'where j.jump_ms < 0\n          and c.now >= j.at',
+  },
+  {
     name: 'step-of-the-clock-unseen',
     breaks: 'a step of the database clock is noticed',
     file: `${CORE}/postgres/clock/clock-watch.ts`,

@@ -23,6 +23,7 @@ import {
 } from '@leasehold/keys-core/leases';
 import {
   pause,
+  readAgeBelief,
   removeOldClockJumps,
   removeOldWitnesses,
   type RetentionPass,
@@ -250,7 +251,7 @@ export function createBacklogs(clock: Pick<Clock, 'nowMs'>): Backlogs {
 const RETENTION_EVERY_MS = 60_000;
 
 interface RetentionDeps {
-  readonly store: Pick<Store, 'general' | 'clock'>;
+  readonly store: Pick<Store, 'general' | 'clock' | 'clockWatch'>;
   readonly log: Pick<Logger, 'warn'>;
   readonly retentionDays: number;
   readonly backlogs: Backlogs;
@@ -258,12 +259,20 @@ interface RetentionDeps {
 
 /**
  * One round of removing what nobody needs any more. Kinds take turns of a second; those that have more go on,
- * so that no kind grows because rows come faster than a turn in each minute removes them.
+ * so that no kind grows because rows come faster than a turn in each minute removes them. Nothing is removed while the
+ * database's clock has stepped forward: its rows only look old.
  * @returns {@link MORE} when some were not done after {@link RETENTION_EVERY_MS}.
  */
 export async function removeOldRows(deps: RetentionDeps, signal: AbortSignal): Promise<unknown> {
   const { store, log, retentionDays: days, backlogs } = deps;
   const { general, clock } = store;
+  if ((await readAgeBelief(store)) === 'stepped') {
+    log.warn(
+      {},
+      'the clock of the database has stepped forward; no old rows are removed meanwhile',
+    );
+    return undefined;
+  }
   const endMs = clock.nowMs() + RETENTION_EVERY_MS;
   let due: readonly ((pass: RetentionPass) => Promise<unknown>)[] = [
     (pass) => removeOldLeaseRows(general, days, pass),
@@ -286,6 +295,7 @@ export async function removeOldRows(deps: RetentionDeps, signal: AbortSignal): P
       await remove({
         clock,
         signal,
+        isAgeBelieved: async () => (await readAgeBelief(store)) === 'believed',
         onTurn(kind, isMore) {
           backlogs.note(kind, isMore);
           found.isMore ||= isMore;

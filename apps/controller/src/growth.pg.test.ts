@@ -3,14 +3,14 @@ import { createFreeRowRemover } from '@leasehold/keys-core/grants';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
 import { createBacklogs, MORE, removeOldRows } from './background.ts';
-import { countRows, feed, OLD_KINDS } from './testing/growth.ts';
+import { countRows, feed, LONG_WATCHED, OLD_KINDS, READS_PER_STATEMENT } from './testing/growth.ts';
 import { openTestStore } from './testing/test-store.ts';
 
 const RETENTION_DAYS = 30;
 const LOG = createLogger({ name: 'test', level: 'silent' });
 /** More than a turn of each kind removes: a statement of a thousand takes half a second of it. */
 const FED_COUNT = 4_500;
-const STATEMENT_MS = 500;
+const STATEMENT_MS = 510;
 
 test.each(OLD_KINDS)(
   'rows of %s that a day has brought, twice as many as a turn removes, are gone after one round',
@@ -19,11 +19,16 @@ test.each(OLD_KINDS)(
     const { general } = store;
     await feed(store, kind, { count: FED_COUNT });
     let nowMs = 0;
-    const clock = { ...store.clock, nowMs: () => (nowMs += STATEMENT_MS) };
+    const clock = { ...store.clock, nowMs: () => (nowMs += STATEMENT_MS / READS_PER_STATEMENT) };
     const backlogs = createBacklogs(clock);
 
     const answer = await removeOldRows(
-      { store: { general, clock }, log: LOG, retentionDays: RETENTION_DAYS, backlogs },
+      {
+        store: { general, clock, clockWatch: LONG_WATCHED },
+        log: LOG,
+        retentionDays: RETENTION_DAYS,
+        backlogs,
+      },
       AbortSignal.timeout(60_000),
     );
 
@@ -39,7 +44,12 @@ test('no kind of rows is removed that is not fed here', async () => {
   const backlogs = createBacklogs(clock);
 
   await removeOldRows(
-    { store: { general, clock }, log: LOG, retentionDays: RETENTION_DAYS, backlogs },
+    {
+      store: { general, clock, clockWatch: LONG_WATCHED },
+      log: LOG,
+      retentionDays: RETENTION_DAYS,
+      backlogs,
+    },
     AbortSignal.timeout(60_000),
   );
 
@@ -51,11 +61,16 @@ test('what is not done after a minute is reported, and goes on without a pause',
   const { general } = store;
   await feed(store, 'events', { count: 1_001 });
   let nowMs = 0;
-  const clock = { ...store.clock, nowMs: () => (nowMs += 5_000) };
+  const clock = { ...store.clock, nowMs: () => (nowMs += 2_000) };
   const backlogs = createBacklogs({ nowMs: () => nowMs });
   const round = (): Promise<unknown> =>
     removeOldRows(
-      { store: { general, clock }, log: LOG, retentionDays: RETENTION_DAYS, backlogs },
+      {
+        store: { general, clock, clockWatch: LONG_WATCHED },
+        log: LOG,
+        retentionDays: RETENTION_DAYS,
+        backlogs,
+      },
       AbortSignal.timeout(60_000),
     );
 

@@ -1,6 +1,15 @@
 /** Rows that have been there for longer than anything is kept, of every kind that is removed. */
 import type { Store } from '@leasehold/keys-core/postgres';
 
+/** How often the local clock is read for each statement that removes rows. */
+export const READS_PER_STATEMENT = 3;
+
+/** A watch that has never seen the database's clock step: the local one of these tests is not a clock. */
+export const LONG_WATCHED: Pick<Store['clockWatch'], 'observe' | 'belief'> = {
+  observe: () => undefined,
+  belief: () => ({ until: Infinity, watchedSince: 0, settledUntil: 0 }),
+};
+
 /** A table, and the values of those columns that have to be something definite. */
 type Fed = readonly [table: string, values?: Readonly<Record<string, string>>];
 

@@ -1,10 +1,12 @@
+import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import { createReaper } from '../keys/index.ts';
+import { readAgeBelief } from '../postgres/clock/clock-jumps.ts';
 import { aRequest, eventsOf, granted, type Kernel, renewalOf } from '../testing/kernel-fixture.ts';
 import { remove } from '../testing/model/remove.ts';
 import { type PassingTime, passingTime, passWatched } from '../testing/passing-time.ts';
-import { createFreeRowRemover } from './index.ts';
+import { createFreeRowRemover, createOldRequestRemover, removeOldLeaseRows } from './index.ts';
 import { guardNow } from './sql/guard.ts';
 import { endStale } from './sql/reap.ts';
 import { acquireOrRenew } from './sql/renew.ts';
@@ -12,6 +14,7 @@ import { revoke } from './sql/revoke.ts';
 
 const TTL_MS = 60_000;
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 /** A process that has watched the clock for a while. */
 async function longWatched(time: PassingTime): Promise<Kernel> {
@@ -126,6 +129,62 @@ describe('F7 the database clock steps', () => {
 
     expect(deletedCount).toBe(0);
     expect(await kernel.leases.grant(aRequest())).toMatchObject({ outcome: 'held' });
+  });
+
+  test('F7b what looks old only because of a step is not removed, by any process, until the step has lasted as long as it was far', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    const { general } = kernel.store;
+    await general.$executeRaw`
+      insert into lease_reap (lease_id, face, namespace, name, fencing_token, expired_at)
+      values (gen_random_uuid(), 'lease', '', 'thing', 1, clock_timestamp())`;
+    await general.$executeRaw`
+      insert into lease_request (id, answer, created_at)
+      values (lease_request_id('p', 'k'), '{}', clock_timestamp())`;
+    const left = async ({ store }: Kernel): Promise<unknown> => {
+      const isAgeBelieved = async (): Promise<boolean> =>
+        (await readAgeBelief(store)) === 'believed';
+      const onFailure = (_kind: string, error: unknown): void => expect.unreachable(String(error));
+      await removeOldLeaseRows(store.general, 30, { clock: time.clock, isAgeBelieved, onFailure });
+      await createOldRequestRemover(store).runOnce();
+      const [counts] = await general.$queryRaw<unknown[]>`
+        select (select count(*)::int from lease_reap) as callbacks,
+          (select count(*)::int from lease_request) as requests`;
+      return counts;
+    };
+
+    await time.step(DAY_MS + HOUR_MS);
+    const unseen = await left(kernel);
+    await kernel.store.witness.look();
+    await waitUntil(async () => (await readAgeBelief(kernel.store)) === 'stepped');
+    // One that starts after the step has only the note of it.
+    const later = await longWatched(time);
+    await passWatched(time, 5 * 60_000, kernel, later);
+    const stepped = [await left(kernel), await left(later)];
+    await time.pass(DAY_MS);
+    await passWatched(time, HOUR_MS, kernel, later);
+
+    const all = { callbacks: 1, requests: 1 };
+    expect([unseen, ...stepped]).toEqual([all, all, all]);
+    expect(await left(later)).toEqual({ callbacks: 0, requests: 0 });
+  });
+
+  test('F7b rows are removed again once a step has been undone', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    const believed = (): Promise<unknown> => readAgeBelief(kernel.store);
+
+    await time.step(2 * DAY_MS);
+    await kernel.store.witness.look();
+    await waitUntil(async () => (await believed()) === 'stepped');
+    await time.step(-2 * DAY_MS);
+    const atOnce = await believed();
+    await passWatched(time, 2 * 60_000, kernel);
+    const soon = await believed();
+    await time.pass(2 * DAY_MS + HOUR_MS);
+    await passWatched(time, 2 * 60_000, kernel);
+
+    expect([atOnce, soon, await believed()]).toEqual(['unwatched', 'believed', 'believed']);
   });
 
   test('back: a grant whose renewal was refused as expired stays expired', async () => {

@@ -16,7 +16,12 @@ export {
   readDatabaseSettings,
   readNow,
 } from './database-settings.ts';
-export { type ClockJumpView, readClockJump, removeOldClockJumps } from './clock/clock-jumps.ts';
+export {
+  type ClockJumpView,
+  readAgeBelief,
+  readClockJump,
+  removeOldClockJumps,
+} from './clock/clock-jumps.ts';
 export {
   type EmbeddedPostgres,
   startEmbeddedPostgres,

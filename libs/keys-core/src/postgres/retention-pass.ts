@@ -30,6 +30,8 @@ export interface RetentionPass {
   readonly clock: Pick<Clock, 'nowMs'>;
   /** Aborts when nothing more is to be removed. */
   readonly signal?: AbortSignal | undefined;
+  /** Whether what looks old is old; asked before each statement. Where it is not, nothing is removed. */
+  readonly isAgeBelieved?: (() => Promise<boolean>) | undefined;
   /** Called after the turn of a kind: whether there are more rows for another turn. */
   readonly onTurn?: ((kind: string, isMore: boolean) => void) | undefined;
   /** Called with a kind that could not be removed; this does not prevent the next kinds. */
@@ -50,6 +52,7 @@ export async function removeAll(
   let isMore = false;
   try {
     while (pass.signal?.aborted !== true) {
+      if ((await pass.isAgeBelieved?.()) === false) break;
       const removed = await remove();
       total += removed;
       isMore = removed >= ROWS_PER_STATEMENT_MAX;

@@ -8,6 +8,7 @@ import {
   type RecordedRequest,
 } from '../../kernel/requests.ts';
 import type { Face, Resource } from '../../kernel/resource.ts';
+import { readAgeBelief } from '../../postgres/clock/clock-jumps.ts';
 import type { Store } from '../../postgres/open-store.ts';
 import { rangesFrom, ROWS_PER_STATEMENT_MAX } from '../../postgres/retention-pass.ts';
 import {
@@ -413,13 +414,14 @@ const OLD_REQUEST_PAGES_MIN = 4_096;
 const OLD_REQUEST_PAGES_PER_STATEMENT = 512;
 
 /**
- * Removes records of idempotency keys that are older than a day. Each round reads the next part of the table, beginning
- * at a random page. @param pagesMin the smallest part, in pages.
+ * Removes records of idempotency keys that are older than a day, unless the clock has stepped. Each round reads the next
+ * part of the table, beginning at a random page. @param pagesMin the smallest part, in pages.
  */
 export function createOldRequestRemover(
-  { general, ids, clock }: Pick<Store, 'general' | 'ids' | 'clock'>,
+  store: Pick<Store, 'general' | 'ids' | 'clock' | 'clockWatch'>,
   pagesMin = OLD_REQUEST_PAGES_MIN,
 ) {
+  const { general, ids, clock } = store;
   let nextPage: number | undefined;
   return {
     /** Calls `onMore` if it has not come to the end of the part before the next round was due. */
@@ -439,6 +441,7 @@ export function createOldRequestRemover(
               onMore?.();
               return;
             }
+            if ((await readAgeBelief(store)) !== 'believed') return;
             dropped = await dropOldRequests(general, {
               fromPage,
               toPage,

@@ -1,6 +1,8 @@
 /** Steps of the database's clock, written down so that every controller can show them. */
+import type { Clock } from '../../kernel/clock.ts';
 import { removeOld, type RetentionPass } from '../retention-pass.ts';
-import { fragment, isoOf, type Sql } from '../sql.ts';
+import { fragment, isoOf, onlyRow, type Sql } from '../sql.ts';
+import type { ClockWatch } from './clock-watch.ts';
 
 /** A step of the database's clock. Instants are ISO-8601, by the clock after the step. */
 export interface ClockJumpView {
@@ -66,6 +68,51 @@ export async function readClockJump(sql: Sql<'general' | 'guests'>): Promise<Clo
     unsureUntil: isoOf(unsureUntil),
     remainingMs: Math.ceil(remainingMs),
   };
+}
+
+/** A step forward by less makes nothing look old that is not: what is removed soonest is kept for an hour. */
+const AGING_STEP_MS_MIN = 3_600_000;
+/** By then every process that has met a step has written it down. */
+const WATCHED_MS_MIN = 60_000;
+
+/** What is asked before old rows are removed for good, see {@link readAgeBelief}. */
+export interface AgeWitness {
+  readonly general: Sql<'general'>;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly clockWatch: Pick<ClockWatch, 'observe' | 'belief'>;
+}
+
+/**
+ * Whether what is old by the database's clock is old: not after a step forward, until it has been undone, or has lasted
+ * for as long as it was far, or for {@link KEPT_DAYS}. What is kept for longer than twice the step is then at least half
+ * as old as it looks, anything else as old as it is kept for. Not believed either while this process has not watched the
+ * clock for a minute: a step may not be written down yet. Reads few rows: steps are rare.
+ */
+export async function readAgeBelief({
+  general,
+  clock,
+  clockWatch,
+}: AgeWitness): Promise<'believed' | 'stepped' | 'unwatched'> {
+  const sentAtMs = clock.nowMs();
+  const { asOf, isStepped } = onlyRow(
+    await general.$queryRaw<{ asOf: number; isStepped: boolean }[]>`
+      select extract(epoch from c.now)::float8 * 1000 as "asOf", exists (
+        select from clock_jump j
+        where j.jump_ms >= ${AGING_STEP_MS_MIN}::int
+          and c.now >= j.at
+          and c.now < j.at + least(j.jump_ms * interval '1 millisecond', ${KEPT_DAYS}::int * interval '1 day')
+          and not exists (
+            select from clock_jump b
+            where b.id > j.id and j.jump_ms + b.jump_ms < ${AGING_STEP_MS_MIN}::int
+          )
+      ) as "isStepped"
+      from (select clock_timestamp() as now) c`,
+  );
+  const receivedAtMs = clock.nowMs();
+  clockWatch.observe(asOf, sentAtMs, receivedAtMs);
+  if (isStepped) return 'stepped';
+  const { watchedSince } = clockWatch.belief(receivedAtMs);
+  return asOf - watchedSince < WATCHED_MS_MIN ? 'unwatched' : 'believed';
 }
 
 /** Removes what nobody looks at any more. */
