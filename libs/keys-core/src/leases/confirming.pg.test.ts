@@ -1,7 +1,8 @@
 /** Grants that their callers confirm, by renewing them before they use them (ADR 10). */
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
-import { expectPrompt } from '@leasehold/testing';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createTestDatabase, expectPrompt, replaceClock } from '@leasehold/testing';
 import { UNCONFIRMED_LADDER } from '../kernel/ladder.ts';
 import { createReaper } from '../keys/index.ts';
 import { aCoordinator, aUseCase, acquired as taken } from '../testing/coordinator-fixture.ts';
@@ -52,6 +53,36 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
     expect(renewed).toMatchObject({ outcome: 'renewed' });
     expect(renewed).toHaveProperty('deadlines.loseAtMs', expect.closeTo(2_050_000, -3));
     expect(await acquire(one, { holder: 'bob' })).toMatchObject({ outcome: 'held', by: 'alice' });
+  });
+
+  test('is known by its length, also where the database takes a while between two readings of its clock', async () => {
+    const { url } = await createTestDatabase();
+    const client = new pg.Client(url);
+    await client.connect();
+    onTestFinished(() => client.end());
+    await client.query('create sequence public.readings');
+    // Each reading is 5 ms after the last one.
+    const clock = await replaceClock(
+      url,
+      `select to_timestamp(1.9e9 + nextval('public.readings') * 0.005)`,
+    );
+    onTestFinished(() => clock.close());
+    const one = await openLeases({ databaseUrl: url });
+    const lastsMs: (number | undefined)[] = [];
+
+    for (const holder of ['alice', 'bob', 'carol']) {
+      const { leaseId } = await acquired(one, { holder, confirms: true, ttlMs: TTL_MS });
+      const [row] = await one.store.general.$queryRaw<{ lastsMs: number }[]>`
+        select date_part('epoch', expires_at - renewed_at) * 1000 as "lastsMs" from lease`;
+      lastsMs.push(row?.lastsMs);
+      // The first is taken over, the second released: each is another statement's.
+      if (holder === 'alice') await age(one, leaseId, 10_000);
+      else
+        await one.store.general.$executeRaw`
+        update lease set end_reason = 'released', released_at = clock_timestamp()`;
+    }
+
+    expect(lastsMs).toEqual([900, 900, 900]);
   });
 
   test('that its caller never received goes to the next in line within a second', async () => {

@@ -29,7 +29,7 @@ import {
   wantedRows,
 } from './grant-rows.ts';
 import { type HoldOff, holdOffRow } from './guard.ts';
-import { freeCandidates, upsertGrants } from './upsert-grants.ts';
+import { freeCandidates, insertedInOrder, setInstants, upsertGrants } from './upsert-grants.ts';
 
 export interface GrantOptions {
   readonly guard: GrantGuard;
@@ -188,8 +188,7 @@ export async function grantFree(
           holder = c.holder, principal = c.principal, tag = c.tag, comment = c.comment,
           metadata = c.metadata, ttl_ms = c.ttl_ms, renew_after_ms = c.renew_after_ms,
           soft_after_ms = c.soft_after_ms, hard_after_ms = c.hard_after_ms,
-          granted_at = clock_timestamp(), renewed_at = clock_timestamp(),
-          expires_at = clock_timestamp() + c.first_ms * interval '1 millisecond',
+          ${setInstants(fragment`c.first_ms * interval '1 millisecond'`)},
           renewable = true, released_at = null, end_reason = null
       from candidate c
       -- A row that was changed since is judged again. By nothing that an index could be read through for.
@@ -209,10 +208,8 @@ export async function grantFree(
       select
         c.face, c.namespace, c.name, c.lease_id, lease_next_token(${TOKEN_FLOOR}), c.holder,
         c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
-        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.first_ms * interval '1 millisecond'
-      from candidate c
-      where c.row_at is null
-      order by c.face, c.namespace, c.name
+        c.now, c.now, c.now + c.first_ms * interval '1 millisecond'
+      from ${insertedInOrder(fragment`c.row_at is null`)}
       on conflict (face, namespace, name) do nothing
       returning
         l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.granted_at, l.expires_at,

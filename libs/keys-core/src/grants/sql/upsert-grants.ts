@@ -1,13 +1,30 @@
-import { UNCONFIRMED_LADDER } from '../../kernel/ladder.ts';
 import { type Fragment, fragment, NO_FRAGMENT, TOKEN_FLOOR } from '../../postgres/sql.ts';
 import { PREVIOUS_END } from './facts.ts';
 
-/** How long a new grant lasts at first, by the row that was to be inserted. */
-const FIRST_MS = fragment`
-  case
-    when lease_confirmed(excluded.renewed_at, excluded.expires_at) then excluded.ttl_ms
-    else ${UNCONFIRMED_LADDER.ttlMs}::int
-  end`;
+/**
+ * When a new grant begins and ends, for an UPDATE: by one reading of the clock, because the time between the two tells
+ * whether it is confirmed. `lasts` is an interval, and names a column of another row, so that each row has its own reading.
+ */
+export function setInstants(lasts: Fragment): Fragment {
+  return fragment`
+    (granted_at, renewed_at, expires_at) = (
+      select n.at, n.at, n.at + ${lasts} from (select clock_timestamp() as at) n
+    )`;
+}
+
+/**
+ * The rows of `candidate` that are to be inserted, as `c`, in the order of locks. `now` is the one reading of the clock
+ * for each.
+ */
+export function insertedInOrder(where = fragment`true`): Fragment {
+  return fragment`
+    (
+      select c.*, clock_timestamp() as now
+      from candidate c
+      where ${where}
+      order by c.face, c.namespace, c.name
+    ) c`;
+}
 
 /**
  * The rows of the statement's `wanted`, in its order, whose resource has no row or one that is free by
@@ -75,10 +92,9 @@ export function upsertGrants(isFree: Fragment, parts = ONE_HOLDER): Fragment {
       select
         c.face, c.namespace, c.name, c.lease_id, ${parts.firstToken}, c.holder,
         c.principal, c.tag, c.comment, c.metadata, c.ttl_ms, c.renew_after_ms, c.soft_after_ms, c.hard_after_ms,
-        clock_timestamp(), clock_timestamp(), clock_timestamp() + c.first_ms * interval '1 millisecond',
+        c.now, c.now, c.now + c.first_ms * interval '1 millisecond',
         c.home_reservation${parts.values}
-      from candidate c
-      order by c.face, c.namespace, c.name
+      from ${insertedInOrder()}
       on conflict (face, namespace, name) do update set
         lease_id = excluded.lease_id,
         previous_lease_id = l.lease_id,
@@ -94,9 +110,7 @@ export function upsertGrants(isFree: Fragment, parts = ONE_HOLDER): Fragment {
         renew_after_ms = excluded.renew_after_ms,
         soft_after_ms = excluded.soft_after_ms,
         hard_after_ms = excluded.hard_after_ms,
-        granted_at = clock_timestamp(),
-        renewed_at = clock_timestamp(),
-        expires_at = clock_timestamp() + ${FIRST_MS} * interval '1 millisecond',
+        ${setInstants(fragment`(excluded.expires_at - excluded.renewed_at)`)},
         renewable = true,
         released_at = null,
         end_reason = null,
