@@ -80,7 +80,7 @@ export class AgentProcess {
     });
     this.#book = new RunBook({
       config: CONFIG,
-      seen: seenIn(seen),
+      openSeen: () => seenIn(seen),
       runContext: {
         ...machine,
         warden,

@@ -1,8 +1,10 @@
+import { existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AgentStage, room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
+import { logFileOf, logFolderOf } from '../warden/output-log.ts';
 import { SessionSuperseded } from './controller-link.ts';
 import { WardenLost, type WardenListener } from './warden-link.ts';
 
@@ -33,6 +35,28 @@ describe('a warden that runs already', () => {
     await other.stop();
     expect(await warden.alive()).toEqual(['b1']);
     await healthy.leave();
+  });
+
+  test('H-warden-hello keeps the memory of its agent, which the next one reads when it takes over', async () => {
+    const memory = path.join(stage.stateDir, 'backends.jsonl');
+    const former = await stage.start();
+    const before = statSync(memory).ino;
+    const next = stage.create();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+    const between = statSync(memory).ino;
+    await former.leave();
+    // As if it had not been started yet.
+    await warden.forget('b1');
+
+    await next.start();
+    await stage.untilReported('terminated');
+
+    expect(between).toBe(before);
+    expect(controller.reports.at(-1)).toMatchObject({
+      backendId: 'b1',
+      detail: 'the agent ended before it was started',
+    });
   });
 
   test('and does not answer is ended only once a controller has accepted the agent', async () => {
@@ -287,6 +311,26 @@ test('F4b the next agent adopts running backends with their ports, and reports t
   );
   expect(controller.statusesOf('b2')).toEqual(['terminated']);
   expect(warden.started).toHaveLength(2);
+});
+
+test('F4b the next agent removes old output of backends that have ended, and none of those that it adopts', async () => {
+  const former = await stage.start();
+  controller.send(controller.spawnAt(clock.nowMs()));
+  await stage.untilReported('ready');
+  await former.leave();
+  const folder = logFolderOf(stage.stateDir);
+  mkdirSync(folder, { recursive: true });
+  const [kept, old] = ['b1', 'b0'].map((backendId, nth) => {
+    const file = logFileOf(folder, backendId, 0);
+    writeFileSync(file, '');
+    utimesSync(file, 1_000 - nth, 1_000 - nth);
+    return file;
+  }) as [string, string];
+
+  await stage.start();
+  await until('old output is removed', () => !existsSync(old));
+
+  expect(existsSync(kept)).toBe(true);
 });
 
 test('a backend that ends while the next agent takes over is reported with its own end', async () => {

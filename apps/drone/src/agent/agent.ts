@@ -129,7 +129,7 @@ export class DroneAgent {
     this.#pool = new WarmPool({ ...ofPool, newId: randomUUID, lastOutput: lastOutputOf });
     this.#book = new RunBook({
       config,
-      seen: SeenBackends.open(config.stateDir),
+      openSeen: () => SeenBackends.open(config.stateDir),
       runContext: {
         warden,
         nowMs,
@@ -165,7 +165,10 @@ export class DroneAgent {
     this.#stopTicking = this.#options.clock.onTick((nowMs) => this.#tick(nowMs));
     this.#containers.start();
     this.#load.start();
+    await this.#command.take();
     const tidy = (): void => {
+      // Output of what runs must not be taken for that of what has ended.
+      if (!this.#book.isAdopted) return;
       const folder = logFolderOf(this.#options.config.stateDir);
       removeOldOutput(folder, (id) => this.#book.has(id) || this.#pool.has(id)).catch(
         (error: unknown) => {
@@ -175,7 +178,6 @@ export class DroneAgent {
     };
     tidy();
     this.#tidying = setInterval(tidy, TIDY_MS).unref();
-    await this.#command.take();
   }
 
   /**

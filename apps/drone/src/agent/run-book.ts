@@ -12,12 +12,13 @@ import type { BackendSnapshot } from '../warden/protocol.ts';
 import { BackendRun, type RunContext, type StopRequest } from './backend-run.ts';
 import { ReportLine, type ReportContext } from './drone-session.ts';
 import type { BackendMark, SeenBackends } from './seen-backends.ts';
-import type { WardenLink } from './warden-link.ts';
+import { WardenLost, type WardenLink } from './warden-link.ts';
 import { readNotes, requestProblem, type KeptWarm } from './work.ts';
 
 interface RunBookOptions {
   readonly config: Pick<DroneConfig, 'capacity' | 'programs'>;
-  readonly seen: SeenBackends;
+  /** Opens the drone's memory as it is now; only the agent in command may, because it replaces the file. */
+  readonly openSeen: () => SeenBackends;
   readonly runContext: Omit<RunContext, 'onFinished'>;
   readonly reportContext: Omit<ReportContext, 'onKill' | 'onNotAllowed'>;
   /** A warm process that the spawn may claim, and no other one. */
@@ -38,6 +39,7 @@ export class RunBook {
   readonly #runContext: RunContext;
   readonly #reportContext: ReportContext;
   #isClosed = false;
+  #seen: SeenBackends | undefined;
   /** Whether all that the warden runs is known. */
   #isAdopted = false;
   /** What the warden has reported before that. */
@@ -61,6 +63,11 @@ export class RunBook {
     };
   }
 
+  /** Whether all that the warden runs is known: before that, a backend that is not here may run all the same. */
+  get isAdopted(): boolean {
+    return this.#isAdopted && !this.#isClosed;
+  }
+
   get size(): number {
     return this.#runs.size;
   }
@@ -81,11 +88,16 @@ export class RunBook {
   /** Takes over what the warden has from an earlier agent, and reports the rest as over. */
   async adopt(warden: WardenLink): Promise<void> {
     const snapshots = await warden.list();
+    // Another agent may be in command by now, and has the file.
+    if (this.#isClosed) return;
+    const seen = this.#options.openSeen();
+    this.#seen?.close();
+    this.#seen = seen;
     this.#isAdopted = true;
     this.#options.onAdopted(snapshots);
     for (const snapshot of snapshots) this.#adoptOne(warden, snapshot);
     const known = new Set(snapshots.map((snapshot) => snapshot.backendId));
-    for (const backendId of this.#options.seen.unfinished(warden.identity.clockId)) {
+    for (const backendId of seen.unfinished(warden.identity.clockId)) {
       // This warden has never started it, and nobody else will.
       if (!known.has(backendId)) {
         this.#reportTerminated(backendId, 'the agent ended before it was started');
@@ -129,12 +141,18 @@ export class RunBook {
   close(): void {
     this.#isClosed = true;
     for (const run of this.all()) run.reports.close();
-    this.#options.seen.close();
+    this.#seen?.close();
+  }
+
+  /** @throws {WardenLost} before this agent has been in command. */
+  get #memory(): SeenBackends {
+    if (this.#seen === undefined) throw new WardenLost('there is no warden');
+    return this.#seen;
   }
 
   async #spawn(action: SpawnAction): Promise<void> {
     const { backendId } = action;
-    const seen = this.#options.seen.get(backendId);
+    const seen = this.#memory.get(backendId);
     if (seen !== undefined && seen.mark !== 'never') return;
     const program = this.#options.config.programs[action.program];
     const problem =
@@ -216,7 +234,7 @@ export class RunBook {
       return;
     }
     const warden = this.#options.runContext.warden();
-    const seen = this.#options.seen.get(backendId);
+    const seen = this.#memory.get(backendId);
     if (seen === undefined) this.#mark(backendId, 'never');
     // One of an earlier warden may have left descendants: its key runs out by itself.
     else if (seen.mark === 'started' && seen.clockId !== warden.identity.clockId) return;
@@ -276,7 +294,7 @@ export class RunBook {
   }
 
   #mark(backendId: string, mark: BackendMark): void {
-    this.#options.seen.mark({ backendId, mark, clockId: this.#options.clockId() ?? '' });
+    this.#memory.mark({ backendId, mark, clockId: this.#options.clockId() ?? '' });
   }
 }
 

@@ -110,6 +110,27 @@ test('on a full disk nothing can be started, and what is refused for that is kno
   });
 });
 
+/** Opens a memory that is longer than any file may be. */
+const OPENED_ON_A_FULL_DISK = `
+  import { SeenBackends } from '${new URL('seen-backends.ts', import.meta.url).href}';
+  const seen = SeenBackends.open(process.argv[1]);
+  seen.mark({ backendId: 'b1', mark: 'done', clockId: 'c1' });
+  process.stdout.write(JSON.stringify(['b1', 'b2'].map((id) => seen.get(id)?.mark)));
+`;
+
+test('on a full disk an agent knows what the one before has written', () => {
+  const before = SeenBackends.open(stateDir);
+  for (const backendId of ['b1', 'b2']) {
+    before.mark({ backendId, mark: 'started', clockId: 'c'.repeat(300) });
+  }
+  before.close();
+
+  expect(JSON.parse(printedWithSmallFiles(OPENED_ON_A_FULL_DISK))).toEqual(['done', 'started']);
+  const after = SeenBackends.open(stateDir);
+  expect(['b1', 'b2'].map((id) => after.get(id)?.mark)).toEqual(['started', 'started']);
+  after.close();
+});
+
 test('on a full disk, a mark that is written in part has failed, is not known, and hides no other one', () => {
   expect(JSON.parse(printedWithSmallFiles(ON_A_FULL_DISK))).toEqual({
     outcomes: ['written', 'EFBIG', 'written'],

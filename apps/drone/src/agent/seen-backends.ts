@@ -49,13 +49,22 @@ export class SeenBackends {
     const lines = readLines(file);
     this.#byId = new Map(lines.map((line) => [line.backendId, line]));
     this.#lineCount = lines.length;
-    // A line that was cut short would swallow the next one: begin with what can be read.
-    this.#rewrite();
+    this.#begin();
   }
 
   static open(stateDir: string, max: number = SEEN_BACKENDS_MAX): SeenBackends {
     mkdirSync(stateDir, { recursive: true, mode: 0o700 });
     return new SeenBackends(path.join(stateDir, FILE), max);
+  }
+
+  /** A line that was cut short would swallow the next one: begins with what can be read. On a full disk the file stays. */
+  #begin(): void {
+    try {
+      this.#rewrite();
+    } catch {
+      this.#descriptor = openSync(this.#file, 'a', 0o600);
+      this.#isTorn = true;
+    }
   }
 
   get(backendId: string): SeenBackend | undefined {
