@@ -1,5 +1,7 @@
 import { existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { LeaseError } from '@leasehold/keys-core';
+import { TRPCClientError } from '@trpc/client';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { AgentStage, room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
@@ -91,6 +93,40 @@ test('a session that another agent takes is opened again; if it is taken three t
 
   expect(await agent.ended).toBe('replaced');
   expect(controller.session).toBe(3);
+});
+
+test('a session that was taken is opened again, also where a heartbeat without what it tells has found that', async () => {
+  controller.answerHeartbeat = () =>
+    Promise.reject(
+      controller.heartbeats.at(-1)?.load.warm === undefined
+        ? new SessionSuperseded('a newer session of this drone exists')
+        : new TRPCClientError('text', { cause: new LeaseError('request.invalid') }),
+    );
+
+  await stage.start({ room: { ...room, warm: 1 } });
+  await until('it is opened again', () => controller.session > 1);
+
+  expect(controller.session).toBe(2);
+});
+
+test('a report of a backend whose warden is gone is not sent in the session of the next one', async () => {
+  const listeners: WardenListener[] = [];
+  await stage.start({ room }, (listener) => {
+    listeners.push(listener);
+    return warden.supply(listener);
+  });
+  controller.send(controller.spawnAt(clock.nowMs()));
+  await stage.untilReported('ready');
+  controller.send(stage.terminateOf('b1', '2'));
+  controller.end(new Error('the connection is lost'));
+  await until('it has ended, whose report waits for a session', () => warden.stops.length > 0);
+
+  listeners[0]?.lost();
+  await stage.untilReported('terminated');
+  await stage.untilSettled();
+
+  // Once, by the run that was adopted.
+  expect(controller.statusesOf('b1').filter((status) => status === 'terminated')).toHaveLength(1);
 });
 
 test('a drone does not start on a machine that isolates less than its configuration requires', async () => {

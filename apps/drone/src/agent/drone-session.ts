@@ -276,13 +276,18 @@ export class DroneSession {
     } catch (error) {
       this.#roundTripMs = undefined;
       if (error instanceof SessionSuperseded) this.superseded(ref);
-      else if (isRefused(error)) await this.#heartbeatAlone(beat, timeoutMs, error);
+      else if (isRefused(error)) await this.#heartbeatAlone(ref, beat, timeoutMs, error);
       else this.#options.log.debug({ err: error }, 'a heartbeat got no answer');
     }
   }
 
   /** That the drone is there counts more than what it tells of others: of a text in that, its keys must not be lost. */
-  async #heartbeatAlone(beat: HeartbeatInput, timeoutMs: number, why: unknown): Promise<void> {
+  async #heartbeatAlone(
+    ref: SessionRef,
+    beat: HeartbeatInput,
+    timeoutMs: number,
+    why: unknown,
+  ): Promise<void> {
     const { log, link, onDraining } = this.#options;
     log.error({ err: why }, 'a heartbeat was refused, and is sent without what it tells');
     const { backends, roundTripMs } = beat.load;
@@ -293,7 +298,7 @@ export class DroneSession {
       );
       onDraining(isDraining);
     } catch (error) {
-      if (error instanceof SessionSuperseded) this.superseded(beat);
+      if (error instanceof SessionSuperseded) this.superseded(ref);
       else log.error({ err: error }, 'a heartbeat got no answer');
     }
   }
@@ -381,6 +386,8 @@ export class ReportLine {
     let sent: ReportBody = body;
     for (let failureCount = 1; !this.#isClosed; failureCount += 1) {
       const ref = await session.ref();
+      // It may have waited for the session of another warden.
+      if (this.#isClosed) return;
       try {
         const outcome = await link.report(
           { ...ref, ...sent, backendId: this.#backendId },

@@ -222,11 +222,6 @@ export class WardenCommand {
     return this.#warden?.identity.clockId;
   }
 
-  /** @throws {WardenLost} while this agent commands none. */
-  get isolation(): IsolationFacts {
-    return this.warden.identity.isolation;
-  }
-
   /**
    * Resolves when this agent is in command for the first time; never if it is closed before that.
    * @throws {WardenLost} when no warden comes up.
