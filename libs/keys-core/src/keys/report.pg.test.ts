@@ -217,6 +217,27 @@ describe('report', () => {
     );
   });
 
+  test('of an agent of the same id on another machine makes no backend ready', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+    const other = { ...drone, clockId: randomUUID() };
+    const session = await openSession(on.store.general, {
+      ...other,
+      datacenter: 'local',
+      programs: [],
+      version: 'test',
+      capacity: 1,
+    });
+
+    const answer = await on.keys.report(
+      reportOf({ ...other, session }, backendId, 'ready', { address: '127.0.0.1:1' }),
+    );
+
+    expect(answer).toBe('ignored');
+    expect((await statesOf(on, backendId)).now).toBe('scheduled');
+  });
+
   test('of an agent of the same id on another machine ends no backend that may run, and frees no key', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.general);

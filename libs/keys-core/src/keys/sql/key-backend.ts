@@ -214,12 +214,12 @@ async function reportStart(sql: Sql<'vital'>, said: BackendReport): Promise<Repo
   const [row] = await sql.$queryRaw<{ isNewest: boolean; isOver: boolean; isMoved: boolean }[]>`
     with known as materialized (
       select d.session = ${said.session}::bigint and d.clock_id = ${said.clockId}::uuid as is_newest,
-        b.status = 'terminated' as is_over
+        b.clock_id = ${said.clockId}::uuid as is_own, b.status = 'terminated' as is_over
       from backend b
       join drone d on d.id = b.drone_id
       where b.id = ${said.backendId} and b.drone_id = ${said.droneId}
     ),
-    ${movesOf(said, fragment`(select k.is_newest and not k.is_over from known k)`)}
+    ${movesOf(said, fragment`(select k.is_newest and k.is_own and not k.is_over from known k)`)}
     select k.is_newest as "isNewest", k.is_over as "isOver", exists (select from moved) as "isMoved"
     from known k`;
   if (row === undefined) throw new LeaseError('backend.not_found');
