@@ -349,6 +349,35 @@ test('F4b the next agent adopts running backends with their ports, and reports t
   expect(warden.started).toHaveLength(2);
 });
 
+test('a backend is reported as one that outlived its key by when it was gone, however late that is reported', async () => {
+  const former = await stage.start();
+  const leaseIds = ['6f1dd2cc-0b3a-4b0e-9a2c-0d6d8b0b7f01', '6f1dd2cc-0b3a-4b0e-9a2c-0d6d8b0b7f02'];
+  for (const [nth, leaseId] of leaseIds.entries()) {
+    const backendId = `b${String(nth)}`;
+    controller.send(controller.spawnAt(clock.nowMs(), { backendId, actionId: backendId, leaseId }));
+    await stage.untilReported('ready', backendId);
+  }
+  await former.leave();
+  const { ttlMs, softAfterMs } = controller.ladder;
+  const list = warden.list.bind(warden);
+  warden.list = async () =>
+    (await list()).map((snapshot, nth) => ({
+      ...snapshot,
+      state: 'gone',
+      goneAtMs: snapshot.softAtMs + ttlMs - softAfterMs + nth,
+    }));
+
+  await stage.start();
+  await stage.untilReported('terminated', 'b0');
+  await stage.untilReported('terminated', 'b1');
+
+  const ends = controller.reports.filter(({ status }) => status === 'terminated');
+  expect(ends.map(({ backendId, hasOutlivedKey }) => [backendId, hasOutlivedKey])).toEqual([
+    ['b0', undefined],
+    ['b1', true],
+  ]);
+});
+
 test('F4b the next agent removes old output of backends that have ended, and none of those that it adopts', async () => {
   const former = await stage.start();
   controller.send(controller.spawnAt(clock.nowMs()));

@@ -37,7 +37,7 @@ import { NOT_WARM, type BackendSnapshot, type ExtendRequest } from '../warden/pr
 import type { ReportBody, ReportLine } from './drone-session.ts';
 import { addressOf, type Ports } from './ports.ts';
 import { probedOf, untilClaimTaken, untilReady, untilTaken, type ReadListeners } from './probe.ts';
-import { askAtMs, killAtMs, StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
+import { askAtMs, hasOutlivedKey, killAtMs, StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
 import {
   claimOf,
   notesOf,
@@ -76,6 +76,9 @@ export interface StopRequest {
   /** The key itself is the reason: only the time from soft to hard is left. */
   readonly isKeyLost: boolean;
 }
+
+/** What is known of an end besides its reason. */
+type BackendEnd = Pick<ReportBody, 'exitCode' | 'detail' | 'hasOutlivedKey'>;
 
 type Stage = 'loading' | 'preparing' | 'launching' | 'running' | 'over';
 
@@ -302,11 +305,17 @@ export class BackendRun {
       this.#end(reason, {
         ...(exitCode === null ? {} : { exitCode }),
         ...(detail === undefined ? {} : { detail }),
+        ...(this.#hasOutlivedKey(snapshot) && { hasOutlivedKey: true }),
       });
       return;
     }
     if (snapshot.isKilled) this.#report('hard_terminating', { reason });
     else if (snapshot.state === 'stopping') this.#report('terminating', { reason });
+  }
+
+  #hasOutlivedKey(snapshot: BackendSnapshot): boolean {
+    const { softTerminateAtMs } = this.#keeper.deadlines;
+    return hasOutlivedKey(snapshot, softTerminateAtMs, this.identity.ladder);
   }
 
   #causeOfCrash(reason: TerminationReason, exitCode: number | null): string | undefined {
@@ -490,7 +499,7 @@ export class BackendRun {
     return this.#isIn('running') && this.#stopRequest === undefined;
   }
 
-  #end(reason: TerminationReason, of: { exitCode?: number; detail?: string }): void {
+  #end(reason: TerminationReason, of: BackendEnd): void {
     const before = this.#stage;
     this.#stage = 'over';
     this.#giveBackPort();

@@ -353,6 +353,18 @@ export function askAtMs(hardAtMs: number, ladder: Rungs): number {
   return hardAtMs - goodbyeMs(ladder);
 }
 
+/**
+ * Whether a process of a backend was there when its key had run out, by this machine's clock. Counted from soft, which
+ * a key that is lost early leaves where it was.
+ */
+export function hasOutlivedKey(
+  { goneAtMs }: Pick<BackendSnapshot, 'goneAtMs'>,
+  softAtMs: number,
+  { softAfterMs, ttlMs }: Pick<Ladder, 'softAfterMs' | 'ttlMs'>,
+): boolean {
+  return goneAtMs !== null && goneAtMs > softAtMs + ttlMs - softAfterMs;
+}
+
 /** When a warden that does not answer is killed because of a backend. */
 export function killAtMs(hardAtMs: number, ladder: Rungs): number {
   return hardAtMs - goodbyeMs(ladder) * (1 - KILL_SHARE);

@@ -114,7 +114,7 @@ describe('a backend of the warden', () => {
     process.end();
     backend.tick(1_200);
 
-    expect(backend.state).toBe('gone');
+    expect(backend.snapshot()).toMatchObject({ state: 'gone', goneAtMs: 1_200 });
   });
 
   test('C23 a warden that slept past both deadlines asks and kills in one tick', () => {

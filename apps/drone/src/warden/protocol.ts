@@ -185,6 +185,8 @@ export interface BackendSnapshot extends ExtendRequest {
   readonly isKilled: boolean;
   /** As a shell reports it: 128 + n for signal n. Null while it lives, and when it was killed. */
   readonly exitCode: number | null;
+  /** When the last of its processes was seen to be gone; null before. */
+  readonly goneAtMs: number | null;
   /** What else is known of its end, in words; left out by a warden of an earlier version. */
   readonly detail?: string | null;
   readonly meta: unknown;

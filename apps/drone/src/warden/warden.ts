@@ -53,7 +53,7 @@ export class WardenBackend {
   /** The end of the grace of the first stop; later ones postpone nothing. */
   #graceEndsAtMs = Number.POSITIVE_INFINITY;
   #isKilled = false;
-  #isGone = false;
+  #goneAtMs: number | null = null;
 
   constructor(request: StartRequest, process: OwnedProcess) {
     this.#request = request;
@@ -69,13 +69,13 @@ export class WardenBackend {
   }
 
   get state(): BackendState {
-    if (this.#isGone) return 'gone';
+    if (this.#goneAtMs !== null) return 'gone';
     return this.#stopReason === null ? 'running' : 'stopping';
   }
 
   /** When it must have been killed at the latest; undefined once it has been, or is gone. */
   get actByMs(): number | undefined {
-    return this.#isKilled || this.#isGone ? undefined : this.#hardAtMs + this.#request.leashMs;
+    return this.#isKilled || this.#goneAtMs !== null ? undefined : this.#hardAtMs + this.#request.leashMs;
   }
 
   snapshot(): BackendSnapshot {
@@ -89,6 +89,7 @@ export class WardenBackend {
       stopReason: this.#stopReason ?? (this.#process.hasFailed === true ? FAILED : null),
       isKilled: this.#isKilled,
       exitCode: this.#process.exitCode,
+      goneAtMs: this.#goneAtMs,
       detail: this.#process.detail ?? null,
       meta: this.#meta,
     };
@@ -100,7 +101,7 @@ export class WardenBackend {
 
   /** Moves the deadlines later; says what is wrong if it may not. */
   extend(offered: OfferedDeadlines, nowMs: number): DeadlineProblem | undefined {
-    if (this.#isGone || this.#isKeyLost || this.#isKilled) return 'stopping';
+    if (this.#goneAtMs !== null || this.#isKeyLost || this.#isKilled) return 'stopping';
     const { leaseId, hardAfterMs } = this.#request;
     const held = { leaseId, softAtMs: this.#softAtMs, hardAtMs: this.#hardAtMs, hardAfterMs };
     const problem = extensionProblem(held, offered, nowMs);
@@ -112,7 +113,7 @@ export class WardenBackend {
 
   /** Begins or hardens a stop. Returns whether anything changed. */
   stop(stop: StopRequest, nowMs: number): boolean {
-    if (this.#isGone || this.#isKilled) return false;
+    if (this.#goneAtMs !== null || this.#isKilled) return false;
     if (stop.mode === 'hard') {
       this.#stopReason ??= stop.reason;
       this.#kill();
@@ -126,9 +127,9 @@ export class WardenBackend {
 
   /** Does what is due at this reading. Returns whether anything changed. */
   tick(nowMs: number): boolean {
-    if (this.#isGone) return false;
+    if (this.#goneAtMs !== null) return false;
     if (this.#process.isGone()) {
-      this.#isGone = true;
+      this.#goneAtMs = nowMs;
       return true;
     }
     let isChanged = false;

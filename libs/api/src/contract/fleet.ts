@@ -164,6 +164,8 @@ export const reportInputSchema = z.strictObject({
   image: imageSchema.optional(),
   /** The spawn was never acted on and never will be. Accepted only while the backend is scheduled. */
   refused: z.boolean().optional(),
+  /** Some process of it was there when its key had run out. */
+  hasOutlivedKey: z.boolean().optional(),
   /** The last lines that it wrote, of a backend that ended without being asked to. */
   output: textSchema({ bytesMax: 8_192, isControlAllowed: true }).optional(),
 });

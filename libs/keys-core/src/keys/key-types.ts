@@ -121,6 +121,8 @@ export interface BackendReport {
   readonly detail?: string | undefined;
   /** The image that a container is made of; once it is reported, it stays. */
   readonly image?: string | undefined;
+  /** Some process of it was there when its key had run out: only its drone knows when it was gone. */
+  readonly hasOutlivedKey?: boolean | undefined;
   /** The last lines that it wrote, of a backend that ended without being asked to. */
   readonly output?: string | undefined;
   /** The spawn was not acted on and never will be: accepted only while the backend is scheduled. */

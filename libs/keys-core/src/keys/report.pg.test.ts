@@ -10,6 +10,7 @@ import {
   ageHeartbeat,
   CLIENT,
   connect,
+  type Keys,
   keyNamed,
   openKeys,
   OPERATOR,
@@ -17,6 +18,10 @@ import {
   statesOf,
 } from '../testing/keys-fixture.ts';
 import { createReaper } from './index.ts';
+
+function overstaysOf({ observed }: Keys): string[] {
+  return observed.filter((one) => one.startsWith('overstay'));
+}
 
 describe('report', () => {
   test('of the image of a container is kept with its backend, and later reports do not remove it', async () => {
@@ -277,11 +282,43 @@ describe('report', () => {
     const { backendId, leaseId } = await connect(on);
     await on.keys.report(reportOf(drone, backendId, 'terminating'));
     await age(on, leaseId, 60_000);
+    const late = reportOf(drone, backendId, 'terminated', { hasOutlivedKey: true });
 
-    await on.keys.report(reportOf(drone, backendId, 'terminated'));
+    await on.keys.report(late);
+    await on.keys.report(late);
 
-    expect(on.observed).toContain(`overstay ${backendId}`);
+    expect(overstaysOf(on)).toEqual([`overstay ${backendId}`]);
     expect((await eventsOf(on, 'demo')).at(-1)).toMatch(/^expired /u);
+  });
+
+  test('counts a backend that was still stopping when its key had run out also if another took the key meanwhile', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { backendId, leaseId } = await connect(on);
+    await age(on, leaseId, 60_000);
+    await connect(on);
+    const late = reportOf(drone, backendId, 'terminated', {
+      reason: 'key_expired',
+      hasOutlivedKey: true,
+    });
+
+    await on.keys.report(late);
+    await on.keys.report(late);
+
+    expect(overstaysOf(on)).toEqual([`overstay ${backendId}`]);
+  });
+
+  test('counts no backend that ended in time, however late its drone can report it', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { backendId, leaseId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'ready'));
+    await age(on, leaseId, 60_000);
+
+    await on.keys.report(reportOf(drone, backendId, 'terminated', { reason: 'key_expired' }));
+
+    expect(overstaysOf(on)).toEqual([]);
+    expect((await statesOf(on, backendId)).now).toBe('terminated key_expired');
   });
 });
 

@@ -240,11 +240,12 @@ async function reportEnding(store: Store, reported: BackendReport): Promise<Repo
       return { ...NOTHING, outcome: 'ignored' };
     }
     const end = said.status === 'terminated' ? await freeKey(tx, said, backend) : undefined;
-    const isMoved = await moveBackend(tx, said, backend);
+    const { isMoved, isNew } = await moveBackend(tx, said, backend);
     return {
       outcome: isMoved ? 'recorded' : 'ignored',
       freed: end === undefined ? null : { namespace: backend.namespace, name: backend.name },
-      isOverstay: isMoved && (end === 'expired' || end === 'superseded'),
+      // Also of one that was recorded as lost before its drone could report it.
+      isOverstay: isNew && said.hasOutlivedKey === true,
       hasFailed: isMoved && isFailure(said, backend),
     };
   });
@@ -332,16 +333,16 @@ async function moveBackend(
   tx: Sql<'vital'>,
   said: BackendReport,
   backend: BackendRow,
-): Promise<boolean> {
+): Promise<{ isMoved: boolean; isNew: boolean }> {
   const { reason = null, exitCode = null } = said;
   const noted =
     said.status === 'terminated' && said.refused !== true
       ? fragment`,${noteEnd(said.backendId, { reason, exitCode, hasFailed: isFailure(said, backend), lasted: backend.hasLasted })}`
       : NO_FRAGMENT;
-  const rows = await tx.$queryRaw<{ isMoved: boolean }[]>`
+  const rows = await tx.$queryRaw<{ isMoved: boolean; isNew: boolean }[]>`
     with ${movesOf(said, fragment`true`)}${noted}${said.refused === true ? noteRefusal(said.droneId) : NO_FRAGMENT}
-    select exists (select from moved) as "isMoved"`;
-  return rows[0]?.isMoved ?? false;
+    select exists (select from moved) as "isMoved", exists (select from state) as "isNew"`;
+  return onlyRow(rows);
 }
 
 /** A part of the statement that records a refusal: the drone is chosen last for the next starts. */
@@ -353,7 +354,10 @@ function noteRefusal(droneId: string): Fragment {
     )`;
 }
 
-/** The parts of a statement that record what is said of a backend, if `mayBe`; only forward it is `moved`. */
+/**
+ * The parts of a statement that record what is said of a backend, if `mayBe`; only forward it is `moved`. `state` has
+ * a row when it was not said before.
+ */
 function movesOf(said: BackendReport, mayBe: Fragment): Fragment {
   const rank = statusRank(said.status);
   const { reason = null, address = null, exitCode = null, detail = null } = said;
@@ -380,6 +384,7 @@ function movesOf(said: BackendReport, mayBe: Fragment): Fragment {
       select ${said.backendId}, ${said.status}, ${reason}, ${address},
         ${exitCode}::int, ${detail}
       where not exists (select from repeated) and ${mayBe}
+      returning id
     ),
     -- Any word of the drone about a backend is word that it has the spawn.
     acked as (
