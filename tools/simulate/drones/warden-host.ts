@@ -60,6 +60,7 @@ export class WardenHost {
       onChange: (backend) => this.commander?.changed(backend),
       onCooled: (end) => this.commander?.cooled(end),
       onActBy: (atMs) => this.#hold(atMs),
+      onProblem: () => undefined,
     });
     this.#tick();
   }

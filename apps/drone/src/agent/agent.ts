@@ -18,6 +18,7 @@ import {
 } from '@leasehold/keys-core';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import type { DroneConfig, Log, ProgramConfig } from '../config.ts';
+import { openFilesProblem } from '../warden/limits.ts';
 import { lastOutput, logFolderOf, readOutput, removeOldOutput } from '../warden/output-log.ts';
 import type { IsolationFacts } from '../warden/protocol.ts';
 import type { BackendRun } from './backend-run.ts';
@@ -241,6 +242,7 @@ export class DroneAgent {
       openSession: (clockId, isolation) => this.#openSession(clockId, isolation),
       accepted: () => this.#session.ref().then(() => undefined),
       adopt: async (warden) => {
+        this.#warnOfOpenFiles(warden);
         await this.#book.adopt(warden);
         this.#takeActions();
       },
@@ -283,6 +285,11 @@ export class DroneAgent {
         this.#programProblems.push(`program ${name}: ${problem}`);
       }
     }
+  }
+
+  #warnOfOpenFiles({ identity }: WardenLink): void {
+    const problem = openFilesProblem(identity.pid, this.#options.config.capacity);
+    if (problem !== undefined) this.#options.log.warn({}, problem);
   }
 
   #workOf(program: ProgramConfig): Work {

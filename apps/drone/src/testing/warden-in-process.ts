@@ -19,6 +19,7 @@ export function wardenOf(
     nowMs: () => os.uptime() * 1_000,
     onChange: () => undefined,
     onActBy: () => undefined,
+    onProblem: () => undefined,
     ...change,
   });
 }

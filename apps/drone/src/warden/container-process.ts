@@ -162,8 +162,8 @@ export class ContainerProcess {
     const ageMsMax = this.#isKilled ? LOOK_AGE_MS_MAX : 0;
     this.#isKilled = true;
     closeGate(this.#context.stateDir, this.#request.backendId);
-    this.#find(ageMsMax);
     try {
+      this.#find(ageMsMax);
       killContainer(this.#containerId, this.#main, ageMsMax);
     } catch (error) {
       this.#context.onProblem(`${this.#request.backendId}: ${String(error)}`);

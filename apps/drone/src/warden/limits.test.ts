@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { baseOfSecond, limitLacks, shellLimits } from './limits.ts';
+import { baseOfSecond, limitLacks, openFilesProblem, shellLimits } from './limits.ts';
 
 const limits = { memoryBytes: 2 ** 30, pids: 50, cpus: null, fileBytes: 2 ** 20, together: 4 };
 const user = { uid: 2_100_000_001, gid: 2_100_000_001 };
@@ -90,4 +90,11 @@ describe('groups of version 2', () => {
     expect(existsSync(path.join(above, 'backends'))).toBe(false);
     expect(existsSync(path.join(above, 'cgroup.subtree_control'))).toBe(false);
   });
+});
+
+test('a drone is warned of a capacity for which its warden may open too few files', () => {
+  expect(openFilesProblem(process.pid, 1_000_000_000)).toMatch(
+    /^a capacity of 1000000000 may need 6000000100 open files, and \d+ are allowed/u,
+  );
+  expect(openFilesProblem(process.pid, 1)).toBeUndefined();
 });

@@ -330,3 +330,25 @@ export function mountOf(
 export function inMount({ root, folder }: Mount, group: string): string {
   return path.join(folder, group.startsWith(root) ? group.slice(root.length) : group);
 }
+
+/** What a warden has open at most: for each backend its pipes, its log and what counts its processes. */
+const FILES_PER_BACKEND = 6;
+const FILES_OF_WARDEN = 100;
+
+/** Why a warden cannot have as many backends as its drone may, for an operator; undefined where it can, or nobody knows. */
+export function openFilesProblem(pid: number, capacity: number): string | undefined {
+  const allowed = openFilesMax(pid);
+  const needed = FILES_OF_WARDEN + capacity * FILES_PER_BACKEND;
+  if (allowed === undefined || allowed >= needed) return undefined;
+  return `a capacity of ${String(capacity)} may need ${String(needed)} open files, and ${String(allowed)} are allowed: raise \`ulimit -Hn\` or \`LimitNOFILE\``;
+}
+
+function openFilesMax(pid: number): number | undefined {
+  try {
+    const limits = readFileSync(`/proc/${String(pid)}/limits`, 'utf8');
+    const allowed = /^Max open files\s+(\d+)/mu.exec(limits)?.[1];
+    return allowed === undefined ? undefined : Number(allowed);
+  } catch {
+    return undefined;
+  }
+}

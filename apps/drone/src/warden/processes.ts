@@ -17,6 +17,7 @@ import { outOfMemoryKills } from './limits.ts';
  * the warden started may end before the namespace that it made is empty.
  */
 export interface Census {
+  /** @throws {Error} when that cannot be seen now, for want of a descriptor or of memory. */
   isEmpty(): boolean;
   /** Ends what init, which has ended, has left. The kernel does so in a namespace. */
   kill(): void;
@@ -44,7 +45,9 @@ export function namespaceCensus(parentPid: number): Census | undefined {
   return {
     isEmpty: () =>
       !processIds().some(
-        (pid) => namespaceOf(pid) === namespace && livingFields(pid) !== undefined,
+        (pid) =>
+          namespaceOf(pid, readUnlessShort) === namespace &&
+          livingFields(pid, readUnlessShort) !== undefined,
       ),
     kill: () => undefined,
     close,
@@ -59,7 +62,7 @@ export function groupCensus(leaderPid: number): Census {
     const now = startedAtOf(leaderPid);
     if (now !== undefined && now !== startedAt) return [];
     return processIds().filter((pid) => {
-      const [, , groupId, sessionId] = livingFields(pid) ?? [];
+      const [, , groupId, sessionId] = livingFields(pid, readUnlessShort) ?? [];
       return Number(groupId) === leaderPid || Number(sessionId) === leaderPid;
     });
   };
@@ -315,8 +318,8 @@ function processIds(folder = '/proc'): number[] {
     .filter((pid) => Number.isInteger(pid) && pid > 0);
 }
 
-function namespaceOf(pid: number): string | undefined {
-  return readIfThere(() => readlinkSync(`/proc/${String(pid)}/ns/pid`));
+function namespaceOf(pid: number, reading: Reading = readIfThere): string | undefined {
+  return reading(() => readlinkSync(`/proc/${String(pid)}/ns/pid`));
 }
 
 function cgroupOf(pid: number): string | undefined {
@@ -331,16 +334,32 @@ function startedAtOf(pid: number): string | undefined {
  * Undefined for a process that does not exist or is a zombie: that has released everything except its
  * number, and may wait forever to be reaped.
  */
-function livingFields(pid: number): string[] | undefined {
-  const fields = statFields(pid, '/proc');
+function livingFields(pid: number, reading?: Reading): string[] | undefined {
+  const fields = statFields(pid, '/proc', reading);
   return fields?.[0] === 'Z' || fields?.[0] === 'X' ? undefined : fields;
 }
 
 /** What its `stat` says, from its state on; undefined for a process that does not exist. */
-function statFields(pid: number, folder: string): string[] | undefined {
-  const stat = readIfThere(() => readFileSync(`${folder}/${String(pid)}/stat`, 'utf8'));
+function statFields(
+  pid: number,
+  folder: string,
+  reading: Reading = readIfThere,
+): string[] | undefined {
+  const stat = reading(() => readFileSync(`${folder}/${String(pid)}/stat`, 'utf8'));
   // The second field is the command in brackets, which may itself hold brackets and blanks.
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
+}
+
+type Reading = (read: () => string) => string | undefined;
+
+/** As {@link readIfThere}, where a process that cannot be looked at now must not be taken for one that has ended. */
+function readUnlessShort(read: () => string): string | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (['EMFILE', 'ENFILE', 'ENOMEM'].some((code) => isCode(error, code))) throw error;
+    return undefined;
+  }
 }
 
 /** A process that ends while it is being read has ended. */

@@ -120,6 +120,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     ...launchers(context, { stateDir, logFolder, guard, removals, nowMs, onProblem }),
     nowMs,
     onActBy: (atMs) => leash.hold(atMs),
+    onProblem,
     whenLeashed: () => leash.ready(),
     onChange: (backend) => server.tell(backend),
     onCooled: (end) => server.tellCooled(end),

@@ -133,3 +133,36 @@ test('the memory of ids is bounded, and a running backend is never started twice
     state: 'running',
   });
 });
+
+test('a look at processes that fails ends nothing and is told; every backend still has its deadlines', async () => {
+  const killed: string[] = [];
+  const problems: string[] = [];
+  let pid = 0;
+  const warden = wardenOf(
+    () => {
+      pid += 1;
+      const name = `process ${String(pid)}`;
+      let isFailing = pid === 1;
+      const isGone = (): boolean => {
+        if (!isFailing) return killed.includes(name);
+        isFailing = false;
+        throw new Error('EMFILE: too many open files');
+      };
+      const kill = (): void => void killed.push(name);
+      const rest = { signalStop: () => undefined, release: () => undefined };
+      return Promise.resolve({ pid, exitCode: null, isGone, kill, ...rest });
+    },
+    { nowMs: () => 0, onProblem: (problem) => problems.push(problem) },
+  );
+  const times = { hardAfterMs: 500, softAtMs: 400, hardAtMs: 500 };
+  for (const backendId of ['b1', 'b2']) await warden.start(startOf('', { ...times, backendId }));
+
+  warden.tick(500);
+  const statesAfterTheLook = warden.list().map(({ state }) => state);
+  warden.tick(550);
+
+  expect(problems).toEqual([expect.stringContaining('EMFILE')]);
+  expect(killed).toEqual(['process 1', 'process 2']);
+  expect(statesAfterTheLook).toEqual(['stopping', 'stopping']);
+  expect(warden.list().map(({ state }) => state)).toEqual(['gone', 'gone']);
+});

@@ -27,6 +27,9 @@ export interface OwnedProcess {
   isGone(): boolean;
 }
 
+/** Whether a process has been seen to be gone. */
+type IsGone = (process: OwnedProcess) => boolean;
+
 /** The reason of a stop when the warden was the first to notice that the key expired. */
 const KEY_EXPIRED = 'key_expired';
 /** The reason of an end by a failure to run it. */
@@ -126,9 +129,9 @@ export class WardenBackend {
   }
 
   /** Does what is due at this reading. Returns whether anything changed. */
-  tick(nowMs: number): boolean {
+  tick(nowMs: number, isGone: IsGone = (process) => process.isGone()): boolean {
     if (this.#goneAtMs !== null) return false;
-    if (this.#process.isGone()) {
+    if (isGone(this.#process)) {
       this.#goneAtMs = nowMs;
       return true;
     }
@@ -261,6 +264,8 @@ interface WardenOptions {
    * after every change; undefined while none exists.
    */
   readonly onActBy: (atMs: number | undefined) => void;
+  /** Told of a look at processes that has failed, now and then while looks fail. */
+  readonly onProblem: (problem: string) => void;
   /** Resolves when what follows that moment can be woken for an earlier one; waited for before a program runs. */
   readonly whenLeashed?: (() => Promise<void>) | undefined;
   readonly seenIdsMax?: number | undefined;
@@ -278,12 +283,14 @@ export class Warden {
   /** The launches that are still wanted: one that is removed early is never released. */
   readonly #launchingIds = new Set<string>();
   readonly #warm: WarmProcesses;
+  readonly #isGone: IsGone;
   #actByMs: number | undefined;
   #isShuttingDown = false;
 
   constructor(options: WardenOptions) {
     this.#options = options;
-    this.#warm = new WarmProcesses(options);
+    this.#isGone = tolerantLook(options);
+    this.#warm = new WarmProcesses(options, this.#isGone);
   }
 
   /**
@@ -408,7 +415,7 @@ export class Warden {
 
   tick(nowMs: number): void {
     for (const backend of this.#backends.values()) {
-      if (backend.tick(nowMs)) this.#options.onChange(backend.snapshot());
+      if (backend.tick(nowMs, this.#isGone)) this.#options.onChange(backend.snapshot());
     }
     this.#warm.tick();
     this.#tellActBy();
@@ -485,17 +492,41 @@ export class Warden {
   }
 }
 
+/** How often looks that fail are told of: there are many in each second. */
+const PROBLEM_MS = 10_000;
+
+/**
+ * A look that fails, for want of a descriptor or of memory, has not seen that anything is gone. It must keep no backend
+ * from its deadlines: not this one, which is killed at them all the same, and no other.
+ */
+function tolerantLook({ nowMs, onProblem }: Pick<WardenOptions, 'nowMs' | 'onProblem'>): IsGone {
+  let tellAtMs = Number.NEGATIVE_INFINITY;
+  return (process) => {
+    try {
+      return process.isGone();
+    } catch (error) {
+      if (nowMs() >= tellAtMs) {
+        tellAtMs = nowMs() + PROBLEM_MS;
+        onProblem(`what is left of process ${String(process.pid)} cannot be seen: ${String(error)}`);
+      }
+      return false;
+    }
+  };
+}
+
 /** The processes that run without a key, until one is claimed. They belong to the agent in command. */
 class WarmProcesses {
   readonly #options: Pick<WardenOptions, 'launchWarm' | 'onCooled'>;
+  readonly #isGone: IsGone;
   readonly #warm = new Map<string, WarmProcess>();
   /** The launches that are still wanted. */
   readonly #launchingIds = new Set<string>();
   /** What was killed and is not gone yet, and whether the agent is to be told. */
   readonly #ending = new Map<string, { readonly process: OwnedProcess; isTold: boolean }>();
 
-  constructor(options: Pick<WardenOptions, 'launchWarm' | 'onCooled'>) {
+  constructor(options: Pick<WardenOptions, 'launchWarm' | 'onCooled'>, isGone: IsGone) {
     this.#options = options;
+    this.#isGone = isGone;
   }
 
   get isEmpty(): boolean {
@@ -505,7 +536,7 @@ class WarmProcesses {
   /** Whether it can be claimed: it has not ended. */
   has(warmId: string): boolean {
     const process = this.#warm.get(warmId);
-    return process?.exitCode === null && !process.isGone();
+    return process?.exitCode === null && !this.#isGone(process);
   }
 
   async start(request: WarmStart): Promise<{ claimFile: string }> {
@@ -558,14 +589,14 @@ class WarmProcesses {
 
   tick(): void {
     for (const [warmId, process] of this.#warm) {
-      if (!process.isGone()) continue;
+      if (!this.#isGone(process)) continue;
       this.#warm.delete(warmId);
       this.#tell(warmId, process);
     }
     for (const [warmId, { process, isTold }] of this.#ending) {
       // Repeated: a process may have been forked while the first kill was on its way.
       process.kill();
-      if (!process.isGone()) continue;
+      if (!this.#isGone(process)) continue;
       this.#ending.delete(warmId);
       if (isTold) this.#tell(warmId, process);
     }
