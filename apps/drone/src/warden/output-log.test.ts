@@ -1,5 +1,7 @@
+import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -12,7 +14,14 @@ import path from 'node:path';
 import { finished } from 'node:stream/promises';
 import type { LogPage, LogRequest } from '@leasehold/api';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { lastOutput, logFileOf, OutputLog, readOutput, removeOldOutput } from './output-log.ts';
+import {
+  lastOutput,
+  logFileOf,
+  logFilesIn,
+  OutputLog,
+  readOutput,
+  removeOldOutput,
+} from './output-log.ts';
 
 const AT = '2026-11-27T12:00:00.000Z';
 
@@ -124,7 +133,58 @@ describe('the output of a backend', () => {
 
     expect(log.isWritten).toBe(true);
   });
+
+  test('is written again when it can be, tried every few seconds', async () => {
+    const late = path.join(folder, 'late');
+    let nowMs = 0;
+    const log = new OutputLog(late, 'b1', { now: () => AT, nowMs: () => nowMs });
+    const writer = log.writer('stdout');
+    const say = (text: string) => new Promise((done) => writer.write(text, done));
+    await say('one\n');
+    mkdirSync(late);
+
+    nowMs = 4_999;
+    await say('two\n');
+    nowMs = 5_000;
+    await say('three\n');
+    writer.end();
+    await finished(writer);
+
+    const { lines } = await readOutput(late, { backendId: 'b1' }, { isEnded: () => true });
+    expect(lines.map(({ text }) => text)).toEqual(['three']);
+  });
+
+  test('goes on in another file after a line that a full disk has cut short', async () => {
+    const words = [process.execPath, '--conditions=@leasehold/source', '--import', 'tsx'];
+    const program = [...words, '--input-type=module', '-e', ON_A_FULL_DISK, folder];
+    spawnSync('/bin/sh', ['-c', 'ulimit -f 1; exec "$@"', 'sh', ...program]);
+
+    const { lines } = await readOutput(folder, { backendId: 'b1', from: 0 }, { isEnded: () => true });
+    const next = await readOutput(
+      folder,
+      { backendId: 'b1', from: logFilesIn(folder).at(-1)?.offset ?? 0 },
+      { isEnded: () => true },
+    );
+
+    expect(lines.map(({ text }) => text)).toEqual(['one']);
+    expect(next.lines.map(({ text }) => text)).toEqual(['three']);
+  });
 });
+
+/** Writes three lines where no file may be longer than 512 bytes, the third one after a while. */
+const ON_A_FULL_DISK = `
+  import { OutputLog } from '${new URL('output-log.ts', import.meta.url).href}';
+  let nowMs = 0;
+  const log = new OutputLog(process.argv[1], 'b1', { nowMs: () => nowMs });
+  const writer = log.writer('stdout');
+  const say = (text) => new Promise((done) => writer.write(text + '\\n', done));
+  await say('one');
+  await say('x'.repeat(1_000));
+  while (!log.isWritten) await new Promise(setImmediate);
+  nowMs = 60_000;
+  await say('three');
+  writer.end();
+`;
 
 const START_MS = Date.parse('2026-11-27T12:00:00.000Z');
 
@@ -217,6 +277,20 @@ describe('reading the output of a backend', () => {
     const page = await readOutput(folder, { backendId: 'b1', waitMs: 60_000 }, { isEnded });
 
     expect(page).toMatchObject({ lines: [], isThere: false, hasEnded: true });
+  });
+
+  test('waits for what is written after it was asked, also without any of the last lines', async () => {
+    await writeLines(['one']);
+    let looks = 0;
+    const isEnded = () => {
+      looks += 1;
+      if (looks === 2) appendFileSync(logFileOf(folder, 'b1', 0), `${AT} stdout two\n`);
+      return false;
+    };
+
+    const page = await readOutput(folder, { backendId: 'b1', tail: 0, waitMs: 60_000 }, { isEnded });
+
+    expect(page.lines.map(({ text }) => text)).toEqual(['two']);
   });
 
   test('control characters are harmless: colours are left out, others are escapes', async () => {

@@ -26,6 +26,8 @@ const LINE_LENGTH_MAX = 8_192;
 /** How many lines are written before the deadlines of other backends have their turn. */
 const LINES_IN_A_TURN = 1_000;
 const OFFSET_DIGITS = 15;
+/** How often it is tried to write again. */
+const TRY_MS = 5_000;
 
 /** Where a drone with this state folder keeps its backends' output, in files as {@link logFileOf} names them. */
 export function logFolderOf(stateDir: string): string {
@@ -63,13 +65,16 @@ export function logFilesIn(folder: string): LogFile[] {
  * which they came, in files of bounded size of which the newest are kept. The time is this machine's, for people.
  *
  * Writing never delays a deadline: it is asynchronous, a flood of short lines takes turns with everything else, and
- * output that cannot be written (a full disk) is dropped.
+ * output that cannot be written (a full disk) is dropped, until a later try to write succeeds.
  */
 export class OutputLog {
   readonly #folder: string;
   #backendId: string;
   readonly #bytesMax: number;
   readonly #now: () => string;
+  readonly #nowMs: () => number;
+  /** When a file was opened last. */
+  #triedAtMs = Number.NEGATIVE_INFINITY;
   #files: LogFile[];
   #stream: WriteStream | undefined;
   /** In bytes, from the beginning of the output. */
@@ -83,12 +88,18 @@ export class OutputLog {
     {
       bytesMax = LOG_FILE_BYTES_MAX,
       now = () => new Date().toISOString(),
-    }: { readonly bytesMax?: number; readonly now?: () => string } = {},
+      nowMs = () => performance.now(),
+    }: {
+      readonly bytesMax?: number;
+      readonly now?: () => string;
+      readonly nowMs?: () => number;
+    } = {},
   ) {
     this.#folder = folder;
     this.#backendId = backendId;
     this.#bytesMax = bytesMax;
     this.#now = now;
+    this.#nowMs = nowMs;
     this.#files = [];
     try {
       this.#files = logFilesIn(folder).filter((found) => found.backendId === backendId);
@@ -137,7 +148,8 @@ export class OutputLog {
     const text = lines.map((line) => `${prefix}${line}\n`).join('');
     const bytes = Buffer.from(text);
     const written = this.#position - (this.#files.at(-1)?.offset ?? 0);
-    if (written > 0 && written + bytes.length > this.#bytesMax) this.#begin();
+    if (this.#stream === undefined) this.#tryAgain();
+    else if (written > 0 && written + bytes.length > this.#bytesMax) this.#begin();
     if (this.#stream === undefined) {
       done();
       return;
@@ -163,6 +175,21 @@ export class OutputLog {
     });
   }
 
+  /** After something in a file, in a new one: the last line of that may have been cut short. */
+  #tryAgain(): void {
+    const last = this.#files.at(-1);
+    if (last === undefined || this.#nowMs() - this.#triedAtMs < TRY_MS) return;
+    try {
+      if (sizeOf(last.file) > 0) this.#begin();
+      else {
+        this.#position = last.offset;
+        this.#open(last.file);
+      }
+    } catch {
+      // The disk refuses.
+    }
+  }
+
   /** Goes on in a new file, and drops the oldest. */
   #begin(): void {
     this.#stream?.end();
@@ -182,6 +209,7 @@ export class OutputLog {
   }
 
   #open(file: string): void {
+    this.#triedAtMs = this.#nowMs();
     const stream = createWriteStream(file, { flags: 'a', mode: 0o600 });
     stream.on('error', () => {
       if (this.#stream === stream) this.#stream = undefined;
@@ -278,11 +306,14 @@ export async function readOutput(
 ): Promise<LogPage> {
   const { backendId, waitMs = 0 } = request;
   const rounds = Math.ceil(waitMs / LOOK_MS);
+  let from: number | undefined;
   for (let round = 0; ; round += 1) {
     // Asked first: what it wrote last before its end is read by the look that follows.
     const hasEnded = isEnded();
     const files = filesOf(folder, backendId);
-    const found = await readFrom(files, await startOf(files, request, nowMs), backendId);
+    // Where it begins is a matter of the first look: `tail` means what was there when it was asked for.
+    from = await startOf(files, from === undefined ? request : { backendId, from }, nowMs);
+    const found = await readFrom(files, from, backendId);
     if (found.lines.length > 0 || hasEnded || round >= rounds) {
       return { ...found, hasEnded: hasEnded && !found.hasMore };
     }
