@@ -1,14 +1,18 @@
 import { existsSync, mkdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
+import { programSchema } from '@leasehold/api/drone-file';
 import { LeaseError } from '@leasehold/keys-core';
 import { TRPCClientError } from '@trpc/client';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import type { ContainerConfig } from '../config.ts';
 import { AgentStage, room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
 import { until } from '../testing/wait.ts';
 import { logFileOf, logFolderOf } from '../warden/output-log.ts';
 import { SessionSuperseded } from './controller-link.ts';
 import { WardenLost, type WardenListener } from './warden-link.ts';
+import type { BackendNotes } from './work.ts';
 
 let stage: AgentStage;
 let clock: AgentStage['clock'];
@@ -347,6 +351,26 @@ test('F4b the next agent adopts running backends with their ports, and reports t
   );
   expect(controller.statusesOf('b2')).toEqual(['terminated']);
   expect(warden.started).toHaveLength(2);
+});
+
+test('F4b a backend is probed as what it was started, although its program is a container by now', async () => {
+  const readiness = { type: 'tcp', timeoutMs: 300_000, intervalMs: 20 } as const;
+  const former = await stage.start({ room: { ...room, readiness } });
+  controller.send(controller.spawnAt(clock.nowMs()));
+  await stage.untilReported('waiting');
+  await former.leave();
+  const list = warden.list.bind(warden);
+  warden.list = async () => (await list()).map((snapshot) => ({ ...snapshot, pid: process.pid }));
+  const { port } = warden.started[0]?.meta as BackendNotes;
+  const server = net.createServer().listen(port, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  const fields = { image: 'room:1', containerPort: 1, readiness };
+  const container = programSchema.parse(fields) as ContainerConfig;
+
+  await stage.start({ room: container });
+  await stage.untilReported('ready');
+
+  expect(controller.statusesOf('b1')).not.toContain('terminated');
 });
 
 test('a backend is reported as one that outlived its key by when it was gone, however late that is reported', async () => {

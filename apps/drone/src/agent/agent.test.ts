@@ -182,6 +182,20 @@ describe('terminate', () => {
     expect(warden.stops.at(-2)).toMatchObject({ backendId: 'b1', reason: 'external' });
     warden.exit('b1', 0);
     await stage.untilReported('terminated');
+    expect(controller.reports.at(-1)).toMatchObject({ reason: 'external', exitCode: 0 });
+  });
+
+  test('of a backend that could not be adopted, and had ended before: it is reported with its own end', async () => {
+    const former = await stage.start();
+    controller.send(controller.spawnAt(clock.nowMs()));
+    await stage.untilReported('ready');
+    await former.leave();
+    warden.exit('b1', 3);
+
+    await stage.start({});
+    await stage.untilReported('terminated');
+
+    expect(controller.reports.at(-1)).toMatchObject({ reason: 'exited', exitCode: 3 });
   });
 });
 

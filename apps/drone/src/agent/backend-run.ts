@@ -80,6 +80,12 @@ export interface StopRequest {
 /** What is known of an end besides its reason. */
 type BackendEnd = Pick<ReportBody, 'exitCode' | 'detail' | 'hasOutlivedKey'>;
 
+/** Why a backend ends, as its warden knows it. */
+export function endReasonOf({ stopReason }: BackendSnapshot): TerminationReason {
+  // A cast: the warden has it from an agent, or from the few of its own.
+  return (stopReason ?? 'exited') as TerminationReason;
+}
+
 type Stage = 'loading' | 'preparing' | 'launching' | 'running' | 'over';
 
 /** See the protocol at the top of this file. */
@@ -193,8 +199,8 @@ export class BackendRun {
   /** How it can be measured; undefined while it has no process. */
   get measured(): { backendId: string; pid: number; isContainer: boolean } | undefined {
     if (this.#stage !== 'running' || this.#pid === 0) return undefined;
-    const { backendId, program } = this.identity;
-    return { backendId, pid: this.#pid, isContainer: program.kind === 'container' };
+    const isContainer = this.#notes?.isContainer === true;
+    return { backendId: this.identity.backendId, pid: this.#pid, isContainer };
   }
 
   /** Whether the warden is asked if it is alive, before its key is renewed. */
@@ -298,7 +304,7 @@ export class BackendRun {
     }
     if (this.#stage !== 'running') return;
     this.#pid = snapshot.pid;
-    const reason = (snapshot.stopReason ?? 'exited') as TerminationReason;
+    const reason = endReasonOf(snapshot);
     if (snapshot.state === 'gone') {
       const { exitCode } = snapshot;
       const detail = this.#problem ?? snapshot.detail ?? this.#causeOfCrash(reason, exitCode);
@@ -466,10 +472,11 @@ export class BackendRun {
 
   /** Probes until it answers or is stopped, then watches who listens. The tick ends a start that takes too long. */
   async #probe(notes: BackendNotes): Promise<void> {
-    const { port } = notes;
+    const { port, inside = null } = notes;
     const { host, listeners } = this.#context;
-    const at = { host, port, pid: () => this.#pid, isWanted: () => this.#isWanted(), listeners };
-    const probed = probedOf(this.identity.program, at);
+    const [pid, isWanted] = [() => this.#pid, () => this.#isWanted()];
+    const at = { host, port, inside, pid, isWanted, listeners };
+    const probed = probedOf(this.identity.program.readiness, at);
     if (!notes.isReady && notes.claimFile !== undefined) {
       await untilClaimTaken(probed, notes.claimFile, (problem) => (this.#problem = problem));
     }

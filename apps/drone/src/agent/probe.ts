@@ -14,7 +14,7 @@ import {
 import http from 'node:http';
 import net from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ProgramConfig, ReadinessConfig } from '../config.ts';
+import type { ReadinessConfig } from '../config.ts';
 import { membersBy, readProcesses, startedBy } from '../warden/processes.ts';
 
 /** How soon a stranger on the port of a backend that is ready is noticed. */
@@ -31,13 +31,11 @@ interface Probed {
 
 /** What is probed of a backend on its port; `pid` is that of its first process. */
 export function probedOf(
-  program: ProgramConfig,
-  of: Pick<Probed, 'isWanted' | 'listeners'> & { host: string; port: number; pid: () => number },
+  readiness: ReadinessConfig,
+  of: Pick<Probed, 'isWanted' | 'listeners'> &
+    Omit<BackendPort, 'pid'> & { readonly pid: () => number },
 ): Probed {
-  const { host, port, pid, isWanted, listeners } = of;
-  const hasNetwork = program.kind === 'container' && program.network === 'bridge';
-  const inside = hasNetwork ? (program.containerPort ?? port) : null;
-  const { readiness } = program;
+  const { host, port, inside, pid, isWanted, listeners } = of;
   return { readiness, port: () => ({ host, port, inside, pid: pid() }), isWanted, listeners };
 }
 

@@ -9,10 +9,10 @@ import type { SpawnAction, TerminateAction } from '@leasehold/api';
 import { isFirstGrantPlausible } from '@leasehold/keys-core';
 import type { DroneConfig } from '../config.ts';
 import type { BackendSnapshot } from '../warden/protocol.ts';
-import { BackendRun, type RunContext, type StopRequest } from './backend-run.ts';
-import { ReportLine, type ReportContext } from './drone-session.ts';
+import { BackendRun, endReasonOf, type RunContext, type StopRequest } from './backend-run.ts';
+import { ReportLine, type ReportBody, type ReportContext } from './drone-session.ts';
 import type { BackendMark, SeenBackends } from './seen-backends.ts';
-import { WardenLost, type WardenLink } from './warden-link.ts';
+import { hasOutlivedKey, WardenLost, type WardenLink } from './warden-link.ts';
 import { readNotes, requestProblem, type KeptWarm } from './work.ts';
 
 interface RunBookOptions {
@@ -100,7 +100,8 @@ export class RunBook {
     for (const backendId of seen.unfinished(warden.identity.clockId)) {
       // This warden has never started it, and nobody else will.
       if (!known.has(backendId)) {
-        this.#reportTerminated(backendId, 'the agent ended before it was started');
+        const detail = 'the agent ended before it was started';
+        this.#reportTerminated(backendId, { reason: 'internal', detail });
       }
     }
     const ended = new Set(
@@ -120,9 +121,7 @@ export class RunBook {
     }
     const run = this.#runs.get(snapshot.backendId);
     if (run !== undefined) run.observe(snapshot);
-    else if (snapshot.state === 'gone') {
-      this.#reportTerminated(snapshot.backendId, 'it was not adopted');
-    }
+    else if (snapshot.state === 'gone') this.#reportUnadopted(snapshot);
   }
 
   stopAll(request: StopRequest): void {
@@ -270,15 +269,25 @@ export class RunBook {
     }
     const { backendId } = snapshot;
     // Nobody renews it, so its deadlines end it even if this is lost.
-    const stop = { backendId, mode: 'soft', reason: 'internal', isKeyLost: true } as const;
+    const stop = { backendId, mode: 'soft', reason: 'external', isKeyLost: true } as const;
     void warden.stop(stop).catch(() => undefined);
   }
 
-  #reportTerminated(backendId: string, detail: string): void {
+  /** With its own end, as the warden has seen it. */
+  #reportUnadopted(snapshot: BackendSnapshot): void {
+    const { backendId, exitCode, detail, meta, softAtMs } = snapshot;
+    const ladder = readNotes(meta)?.ladder;
+    this.#reportTerminated(backendId, {
+      reason: endReasonOf(snapshot),
+      ...(exitCode !== null && { exitCode }),
+      ...(typeof detail === 'string' && { detail }),
+      ...(ladder && hasOutlivedKey(snapshot, softAtMs, ladder) && { hasOutlivedKey: true }),
+    });
+  }
+
+  #reportTerminated(backendId: string, end: Omit<ReportBody, 'status'>): void {
     const line = new ReportLine(backendId, this.#reportContext);
-    void line
-      .send({ status: 'terminated', reason: 'internal', detail })
-      .then(() => this.#forget(backendId));
+    void line.send({ status: 'terminated', ...end }).then(() => this.#forget(backendId));
   }
 
   #forget(backendId: string): void {

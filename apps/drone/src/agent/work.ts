@@ -403,6 +403,10 @@ export interface BackendNotes {
   readonly fencingToken: string;
   readonly ladder: Ladder;
   readonly port: number;
+  /** What it is, and in which network, is as it was started, whatever the configuration says by now. */
+  readonly isContainer: boolean;
+  /** Its port in a network of its own; left out by one that is in the machine's. */
+  readonly inside?: number;
   readonly lifetimeEndsAtMs: number | null;
   readonly startupEndsAtMs: number;
   readonly isReady: boolean;
@@ -430,11 +434,18 @@ export function notesOf(
     fencingToken: identity.fencingToken,
     ladder: identity.ladder,
     port: of.port,
+    isContainer: identity.program.kind === 'container',
     lifetimeEndsAtMs: lifetimeLimitMs === null ? null : of.nowMs + lifetimeLimitMs,
     startupEndsAtMs: of.nowMs + identity.program.readiness.timeoutMs,
     isReady: false,
+    ...insideOf(identity.program, of.port),
     ...(of.claimFile !== undefined && { claimFile: of.claimFile }),
   };
+}
+
+function insideOf(program: ProgramConfig, port: number): Pick<BackendNotes, 'inside'> {
+  if (program.kind !== 'container' || program.network !== 'bridge') return {};
+  return { inside: program.containerPort ?? port };
 }
 
 /** What the warden is asked to start. */
