@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Ports } from './ports.ts';
+import { StartFailed } from './warden-link.ts';
 
 /** Below the kernel's own ports, and in no range of `freePort` or of other tests' drones. */
 const FROM = 30_000;
@@ -143,4 +144,11 @@ describe('a port whose backend has ended', () => {
 
     expect(await ports.take('auto')).toBe(FROM + 706);
   });
+});
+
+test('a host that is not of this machine is said to be the reason, and not its ports', async () => {
+  const ports = new Ports({ host: '192.0.2.1', from: FROM, to: FROM + 9 }, silent, () => 0);
+
+  await expect(ports.take('auto')).rejects.toThrow(/^no port can be had: .*EADDRNOTAVAIL/u);
+  await expect(ports.take(FROM)).rejects.toThrow(StartFailed);
 });

@@ -1,5 +1,6 @@
 import net from 'node:net';
 import type { Log } from '../config.ts';
+import { StartFailed } from './warden-link.ts';
 
 interface PortRange {
   readonly host: string;
@@ -44,6 +45,7 @@ export class Ports {
   /**
    * One that does not rest, if one is free, else the one that has rested longest. Undefined when every port is taken,
    * by a backend or by another program of this machine.
+   * @throws {StartFailed} when no port can be had for another reason, such as a wrong `host`.
    */
   async take(wanted: number | 'auto'): Promise<number | undefined> {
     if (wanted !== 'auto') return (await this.#tryTake(wanted)) ? wanted : undefined;
@@ -112,9 +114,13 @@ export class Ports {
   async #tryTake(port: number): Promise<boolean> {
     if (this.#taken.has(port)) return false;
     this.#taken.add(port);
-    const isOurs = await isFree(this.#range.host, port);
-    if (isOurs) this.#resting.delete(port);
-    else this.#taken.delete(port);
+    let isOurs = false;
+    try {
+      isOurs = await isFree(this.#range.host, port);
+    } finally {
+      if (isOurs) this.#resting.delete(port);
+      else this.#taken.delete(port);
+    }
     return isOurs;
   }
 }
@@ -132,10 +138,17 @@ function reserve(block: number): Promise<boolean> {
   });
 }
 
+/** What the kernel says of a port that is another's. */
+const TAKEN_CODES: ReadonlySet<string | undefined> = new Set(['EADDRINUSE', 'EACCES']);
+
+/** @throws {StartFailed} when another port would not help. */
 function isFree(host: string, port: number): Promise<boolean> {
   const server = net.createServer();
-  return new Promise((resolve) => {
-    server.once('error', () => resolve(false));
+  return new Promise((resolve, reject) => {
+    server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (TAKEN_CODES.has(code)) resolve(false);
+      else reject(new StartFailed(`no port can be had: ${message}`));
+    });
     server.listen({ host, port, exclusive: true }, () => {
       server.close(() => resolve(true));
     });
