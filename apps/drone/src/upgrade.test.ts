@@ -99,3 +99,23 @@ test('an upgrade to what is installed already keeps the former program', async (
   expect(await readFile(installed, 'utf8')).toBe('// the new version');
   expect(await readFile(`${installed}.former`, 'utf8')).toBe('// the former version');
 });
+
+test('an upgrade whose agent ends before another one takes over says that nobody commands the backends', async () => {
+  const { upgrade, stateDir, program, said } = await droneToUpgrade({
+    ok: true,
+    value: { clockId: 'one', pid: process.pid, isolation: {} },
+  });
+  const record = path.join(stateDir, 'agent.json');
+  // In command for a moment.
+  await writeFile(
+    program,
+    `import { writeFileSync } from 'node:fs';
+    writeFileSync('${record}', JSON.stringify({ pid: process.pid, version: 'next', build: 'next' }));
+    process.exit(3);`,
+  );
+
+  await expect(upgrade()).rejects.toThrow(
+    /^The new agent has ended \(exit code 3\).* no agent commands the backends.* 10 s after/u,
+  );
+  expect(said.at(-1)).toMatch(/^an agent of version .* commands the backends/u);
+});

@@ -22,7 +22,7 @@ import {
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs, parseEnv } from 'node:util';
-import { LeaseError } from '@leasehold/keys-core';
+import { KEY_LADDERS, LeaseError } from '@leasehold/keys-core';
 import { durationWord, readDuration, type Environment } from '@leasehold/service-kit';
 import packageJson from '../package.json' with { type: 'json' };
 import { SocketWardenLink, WardenLost } from './agent/warden-link.ts';
@@ -198,7 +198,7 @@ async function endAgent(agent: NewAgent): Promise<void> {
   if (!(await until(agent.hasEnded, LEAVE_MS_MAX))) agent.child.kill('SIGKILL');
 }
 
-/** @throws {UpgradeFailed} when nobody takes over, or an agent of another version does. */
+/** @throws {UpgradeFailed} when nobody takes over, the new agent ends before that, or one of another version takes over. */
 async function untilSupervised(upgrade: Upgrade, agent: NewAgent): Promise<void> {
   const { config, timeoutMs } = upgrade;
   if (!(await until(agent.hasEnded, timeoutMs))) {
@@ -211,6 +211,13 @@ async function untilSupervised(upgrade: Upgrade, agent: NewAgent): Promise<void>
     return record !== undefined && record.pid !== agent.pid && isOfThisVersion(upgrade, record);
   };
   if (await until(isUpgraded, Math.min(RECORD_MS_MAX, timeoutMs))) return;
+  if (readAgentRecord(config.stateDir)?.pid === agent.pid) {
+    const { exitCode, signalCode } = agent.child;
+    const { softAfterMs, renewAfterMs } = KEY_LADDERS.standard;
+    throw new UpgradeFailed(
+      `The new agent has ended (${signalCode ?? `exit code ${String(exitCode)}`}) before one of a service manager took over, and no agent commands the backends. Its log is ${logOf(config.stateDir)}. Start the drone with your service manager now: with the standard times, the backends are asked to stop from ${String((softAfterMs - renewAfterMs) / 1_000)} s after that end on.`,
+    );
+  }
   throw new UpgradeFailed(
     'An agent of another version has taken over: the service manager still starts the former program. The backends run. Put the new file where the service manager looks for it (--install does that), and run this again.',
   );
