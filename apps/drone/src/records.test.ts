@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './records.ts';
 
 let folder: string;
@@ -9,6 +9,7 @@ beforeEach(() => {
   folder = mkdtempSync(path.join(os.tmpdir(), 'lh-path-'));
 });
 afterEach(() => {
+  vi.unstubAllEnvs();
   rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
@@ -21,11 +22,26 @@ describe("the warden's socket", () => {
   });
 
   test('is in a short private folder when the state folder is too deep for the kernel', () => {
-    const socketPath = chooseSocketPath(path.join(folder, 'deep/'.repeat(30)));
+    vi.stubEnv('TMPDIR', folder);
+    const deep = path.join(folder, 'deep/'.repeat(30));
+    const socketPath = chooseSocketPath(deep);
 
     expect(Buffer.byteLength(socketPath)).toBeLessThan(108);
     expect(statSync(path.dirname(socketPath)).mode & 0o777).toBe(0o700);
-    rmSync(path.dirname(socketPath), { recursive: true });
+    expect(chooseSocketPath(deep)).toBe(socketPath);
+  });
+
+  test('is in another folder where the name is taken by somebody else', () => {
+    vi.stubEnv('TMPDIR', folder);
+    const deep = path.join(folder, 'deep/'.repeat(30));
+    const taken = path.dirname(chooseSocketPath(deep));
+    rmSync(taken, { recursive: true });
+    writeFileSync(taken, '');
+
+    const socketPath = chooseSocketPath(deep);
+
+    expect(path.dirname(socketPath)).not.toBe(taken);
+    expect(statSync(path.dirname(socketPath)).mode & 0o777).toBe(0o700);
   });
 
   test('is found again by its record, and a record that cannot be read is ignored', () => {

@@ -2,7 +2,15 @@
  * What warden and agent of a drone leave in its state folder, so that others find them: the warden's record
  * and the agent's. Each may have ended since.
  */
-import { mkdirSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
@@ -50,12 +58,35 @@ export function readAgentRecord(stateDir: string): AgentRecord | undefined {
   return { pid, version, build: typeof build === 'string' ? build : null };
 }
 
-/** A path for the socket: in the state folder, or in a short private folder when that is too deep. */
+/** What the drone of a state folder has elsewhere on its machine has this name, and no other drone's has. */
+export function nameOfStateFolder(stateDir: string): string {
+  const digest = createHash('sha256').update(path.resolve(stateDir)).digest('hex');
+  return `leasehold-${digest.slice(0, 12)}`;
+}
+
+/**
+ * A path for the socket: in the state folder, or in a short private folder when that is too deep. That has the same
+ * name each time, unless somebody else has taken it.
+ */
 export function chooseSocketPath(stateDir: string): string {
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   const inState = path.join(path.resolve(stateDir), 'warden.sock');
   if (Buffer.byteLength(inState) <= SOCKET_PATH_BYTES_MAX) return inState;
-  return path.join(mkdtempSync(path.join(os.tmpdir(), 'leasehold-')), 'warden.sock');
+  const folder = path.join(os.tmpdir(), `${nameOfStateFolder(stateDir)}-warden`);
+  const isOurs = isPrivate(folder);
+  return path.join(isOurs ? folder : mkdtempSync(`${folder}-`), 'warden.sock');
+}
+
+/** Makes a folder for this user alone, or finds it; false when it is another's. */
+function isPrivate(folder: string): boolean {
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch {
+    // Something is there.
+  }
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  if (found?.isDirectory() !== true) return false;
+  return found.uid === process.getuid?.() && (found.mode & 0o777) === 0o700;
 }
 
 /** Whole or not at all. */

@@ -37,7 +37,14 @@ import { NOT_WARM, type BackendSnapshot, type ExtendRequest } from '../warden/pr
 import type { ReportBody, ReportLine } from './drone-session.ts';
 import { addressOf, type Ports } from './ports.ts';
 import { probedOf, untilClaimTaken, untilReady, untilTaken, type ReadListeners } from './probe.ts';
-import { askAtMs, hasOutlivedKey, killAtMs, StartFailed, WardenLost, type WardenLink } from './warden-link.ts';
+import {
+  askAtMs,
+  hasOutlivedKey,
+  killAtMs,
+  StartFailed,
+  WardenLost,
+  type WardenLink,
+} from './warden-link.ts';
 import {
   claimOf,
   notesOf,

@@ -380,14 +380,19 @@ export class ReportLine {
     this.#isClosed = true;
   }
 
+  /** Asked again after every wait. */
+  #hasClosed(): boolean {
+    return this.#isClosed;
+  }
+
   async #untilAnswered(body: ReportBody): Promise<void> {
     const { link, session, log, random } = this.#context;
     const plain = withoutTexts(body);
     let sent: ReportBody = body;
-    for (let failureCount = 1; !this.#isClosed; failureCount += 1) {
+    for (let failureCount = 1; !this.#hasClosed(); failureCount += 1) {
       const ref = await session.ref();
       // It may have waited for the session of another warden.
-      if (this.#isClosed) return;
+      if (this.#hasClosed()) return;
       try {
         const outcome = await link.report(
           { ...ref, ...sent, backendId: this.#backendId },

@@ -2,7 +2,6 @@
  * What bounds a backend: its control groups, in which the kernel bounds its processes, memory and processors together,
  * and what the shell that becomes the program does before.
  */
-import { createHash } from 'node:crypto';
 import {
   existsSync,
   mkdirSync,
@@ -12,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
+import { nameOfStateFolder } from '../records.ts';
 import type { CommandLimits, UserIds } from './protocol.ts';
 
 const SELF = '/proc/self';
@@ -58,7 +58,7 @@ export class ControlGroups {
 
   /** Finds out by trying what may be bounded here. Nothing runs yet: groups that were left are removed. */
   static find(stateDir: string): ControlGroups {
-    const name = `leasehold-${createHash('sha256').update(stateDir).digest('hex').slice(0, 12)}`;
+    const name = nameOfStateFolder(stateDir);
     const bases = new Map<Controller, Base>();
     for (const controller of CONTROLLERS) {
       const base =

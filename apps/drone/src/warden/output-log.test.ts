@@ -159,7 +159,11 @@ describe('the output of a backend', () => {
     const program = [...words, '--input-type=module', '-e', ON_A_FULL_DISK, folder];
     spawnSync('/bin/sh', ['-c', 'ulimit -f 1; exec "$@"', 'sh', ...program]);
 
-    const { lines } = await readOutput(folder, { backendId: 'b1', from: 0 }, { isEnded: () => true });
+    const { lines } = await readOutput(
+      folder,
+      { backendId: 'b1', from: 0 },
+      { isEnded: () => true },
+    );
     const next = await readOutput(
       folder,
       { backendId: 'b1', from: logFilesIn(folder).at(-1)?.offset ?? 0 },
@@ -288,7 +292,11 @@ describe('reading the output of a backend', () => {
       return false;
     };
 
-    const page = await readOutput(folder, { backendId: 'b1', tail: 0, waitMs: 60_000 }, { isEnded });
+    const page = await readOutput(
+      folder,
+      { backendId: 'b1', tail: 0, waitMs: 60_000 },
+      { isEnded },
+    );
 
     expect(page.lines.map(({ text }) => text)).toEqual(['two']);
   });

@@ -1,5 +1,16 @@
-import { describe, expect, test } from 'vitest';
-import { mountTableOf, type ViewRequest } from './program-files.ts';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { until } from '../testing/wait.ts';
+import {
+  foldersOf,
+  makeFolders,
+  makeOuterRoot,
+  mountTableOf,
+  removeLeftTemporary,
+  type ViewRequest,
+} from './program-files.ts';
 
 const nothing: ViewRequest = {
   workshop: '/state/view',
@@ -66,5 +77,51 @@ describe('the view of a program', () => {
     expect(mountTableOf({ ...nothing, writes: ['/state/data/a b\\c#d\ne'] })).toContain(
       String.raw`/state/data/a\040b\134c\043d\012e /state/view/0/data/a\040b\134c\043d\012e none`,
     );
+  });
+});
+
+describe('the folders of programs that cannot be in the state folder', () => {
+  const user = { uid: 2_100_000_001, gid: 2_100_000_001 };
+  const of = { program: 'room', id: 'b1', user, isWarm: true };
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(path.join(os.tmpdir(), 'lh-folders-'));
+    vi.stubEnv('TMPDIR', folder);
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
+  });
+
+  test('are no other drone’s', () => {
+    const [one, other] = ['/state/one', '/state/other'].map((stateDir) =>
+      foldersOf(stateDir, { mount: null }, of),
+    );
+
+    expect(one?.data.startsWith(folder)).toBe(true);
+    expect(other?.data).not.toBe(one?.data);
+  });
+
+  test('have their root before a program needs it, where one may', () => {
+    const [root = ''] = foldersOf('/state/one', { mount: null }, of).above;
+
+    makeOuterRoot('/state/one', { mount: 'mount' });
+    expect(existsSync(root)).toBe(false);
+    makeOuterRoot('/state/one', { mount: null });
+
+    expect(existsSync(root)).toBe(process.getuid?.() === 0);
+  });
+
+  test('are emptied by the next warden, but for those that stay', async () => {
+    const { above, data, temporary, claim } = foldersOf('/state/one', { mount: null }, of);
+    makeFolders({ above, data, temporary, claim }, null);
+
+    removeLeftTemporary('/state/one', { mount: null, drop: () => [] });
+    await until(
+      'what is temporary is removed',
+      () => !existsSync(temporary) && !existsSync(claim ?? ''),
+    );
+
+    expect(existsSync(data)).toBe(true);
   });
 });

@@ -16,6 +16,7 @@ import {
 } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { nameOfStateFolder } from '../records.ts';
 import type { UserIds } from './protocol.ts';
 
 /**
@@ -129,7 +130,7 @@ function field(text: string): string {
  *
  * They are in the drone's state folder, which a program's own user may not enter. Where a backend has
  * its own view of the files they are shown in it. Where it has none, and another user than the
- * warden, they are in the machine's folder for temporary files.
+ * warden, they are in the machine's folder for temporary files: see {@link makeOuterRoot}.
  */
 export interface ProgramFolders {
   /** The folders above those of programs, outermost first. */
@@ -170,7 +171,7 @@ export function foldersOf(
   { program, id, user, isWarm }: FolderOwner,
 ): ProgramFolders {
   const isReachable = mount !== null || user === null;
-  const root = isReachable ? stateDir : path.join(os.tmpdir(), `leasehold-${String(user.uid)}`);
+  const root = isReachable ? stateDir : outerRootOf(stateDir);
   const [data, temporary] = [path.join(root, 'data'), path.join(root, TEMPORARY)];
   const claims = path.join(root, CLAIMS);
   return {
@@ -179,6 +180,22 @@ export function foldersOf(
     temporary: path.join(temporary, id),
     claim: isWarm ? path.join(claims, id) : null,
   };
+}
+
+function outerRootOf(stateDir: string): string {
+  return path.join(os.tmpdir(), nameOfStateFolder(stateDir));
+}
+
+/**
+ * Makes the folder in the machine's folder for temporary files, where this warden may need one: as early as it can,
+ * because anybody may take the name.
+ * @throws {Error} when somebody has.
+ */
+export function makeOuterRoot(stateDir: string, { mount }: Pick<Means, 'mount'>): void {
+  // Only root's programs may have users of their own.
+  if (mount === null && process.getuid?.() === 0) {
+    makeFolder(outerRootOf(stateDir), null, PASSABLE);
+  }
 }
 
 /**
@@ -255,12 +272,19 @@ export function removeTemporary(folder: string, user: UserIds | null, { drop }: 
 
 /** Removes what wardens that were killed have left. Nothing of theirs runs any more. */
 export function removeLeftTemporary(stateDir: string, means: Means): void {
-  for (const root of [TEMPORARY, CLAIMS].map((name) => path.join(stateDir, name))) {
-    if (lstatSync(root, { throwIfNoEntry: false }) === undefined) continue;
+  const roots = [stateDir, ...[outerRootOf(stateDir)].filter(isOwn)];
+  const folders = roots.flatMap((root) => [TEMPORARY, CLAIMS].map((name) => path.join(root, name)));
+  for (const root of folders.filter(isOwn)) {
     for (const name of readdirSync(root)) {
       const folder = path.join(root, name);
       const { uid, gid } = lstatSync(folder);
       removeTemporary(folder, uid === (process.getuid?.() ?? 0) ? null : { uid, gid }, means);
     }
   }
+}
+
+/** Nothing is removed through a folder or a link that somebody else has made. */
+function isOwn(folder: string): boolean {
+  const found = lstatSync(folder, { throwIfNoEntry: false });
+  return found?.isDirectory() === true && found.uid === (process.getuid?.() ?? 0);
 }

@@ -30,7 +30,7 @@ import { type ContainerContext, ContainerProcess, ContainerRemovals } from './co
 import { probeLaunchMeans, toolFinder } from './isolation.ts';
 import { BackendProcess, type LaunchContext } from './launch.ts';
 import { logFolderOf } from './output-log.ts';
-import { removeLeftTemporary } from './program-files.ts';
+import { makeOuterRoot, removeLeftTemporary } from './program-files.ts';
 import {
   type BackendSnapshot,
   type Command,
@@ -80,6 +80,13 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     workshop,
     isRoot: process.getuid?.() === 0,
   });
+  const onProblem = (problem: string): void => void process.stderr.write(`${problem}\n`);
+  try {
+    makeOuterRoot(stateDir, means);
+  } catch (error) {
+    // Each start of a program that needs it says the same.
+    onProblem(String(error));
+  }
   removeLeftTemporary(stateDir, means);
   const socketPath = chooseSocketPath(stateDir);
   const clockId = randomUUID();
@@ -87,7 +94,6 @@ export async function runWarden(options: WardenOptions): Promise<void> {
 
   // Of a warden that was killed: what it has not started yet must not start.
   rmSync(gateFolderOf(stateDir), { recursive: true, force: true });
-  const onProblem = (problem: string): void => void process.stderr.write(`${problem}\n`);
   const leash = await Leash.start({
     folder: stateDir,
     shell: means.shell,

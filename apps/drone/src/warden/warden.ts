@@ -78,7 +78,9 @@ export class WardenBackend {
 
   /** When it must have been killed at the latest; undefined once it has been, or is gone. */
   get actByMs(): number | undefined {
-    return this.#isKilled || this.#goneAtMs !== null ? undefined : this.#hardAtMs + this.#request.leashMs;
+    return this.#isKilled || this.#goneAtMs !== null
+      ? undefined
+      : this.#hardAtMs + this.#request.leashMs;
   }
 
   snapshot(): BackendSnapshot {
@@ -507,7 +509,9 @@ function tolerantLook({ nowMs, onProblem }: Pick<WardenOptions, 'nowMs' | 'onPro
     } catch (error) {
       if (nowMs() >= tellAtMs) {
         tellAtMs = nowMs() + PROBLEM_MS;
-        onProblem(`what is left of process ${String(process.pid)} cannot be seen: ${String(error)}`);
+        onProblem(
+          `what is left of process ${String(process.pid)} cannot be seen: ${String(error)}`,
+        );
       }
       return false;
     }
