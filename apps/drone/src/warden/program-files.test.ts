@@ -6,9 +6,8 @@ import { until } from '../testing/wait.ts';
 import {
   foldersOf,
   makeFolders,
-  makeOuterRoot,
   mountTableOf,
-  removeLeftTemporary,
+  prepareFolders,
   type ViewRequest,
 } from './program-files.ts';
 
@@ -82,6 +81,8 @@ describe('the view of a program', () => {
 
 describe('the folders of programs that cannot be in the state folder', () => {
   const user = { uid: 2_100_000_001, gid: 2_100_000_001 };
+  const means = { mount: null, drop: () => [] };
+  const fail = (problem: string): never => expect.fail(problem);
   const of = { program: 'room', id: 'b1', user, isWarm: true };
   let folder: string;
   beforeEach(() => {
@@ -105,9 +106,9 @@ describe('the folders of programs that cannot be in the state folder', () => {
   test('have their root before a program needs it, where one may', () => {
     const [root = ''] = foldersOf('/state/one', { mount: null }, of).above;
 
-    makeOuterRoot('/state/one', { mount: 'mount' });
+    prepareFolders('/state/one', { ...means, mount: 'mount' }, fail);
     expect(existsSync(root)).toBe(false);
-    makeOuterRoot('/state/one', { mount: null });
+    prepareFolders('/state/one', means, fail);
 
     expect(existsSync(root)).toBe(process.getuid?.() === 0);
   });
@@ -116,7 +117,7 @@ describe('the folders of programs that cannot be in the state folder', () => {
     const { above, data, temporary, claim } = foldersOf('/state/one', { mount: null }, of);
     makeFolders({ above, data, temporary, claim }, null);
 
-    removeLeftTemporary('/state/one', { mount: null, drop: () => [] });
+    prepareFolders('/state/one', means, fail);
     await until(
       'what is temporary is removed',
       () => !existsSync(temporary) && !existsSync(claim ?? ''),

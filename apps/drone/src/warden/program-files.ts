@@ -130,7 +130,7 @@ function field(text: string): string {
  *
  * They are in the drone's state folder, which a program's own user may not enter. Where a backend has
  * its own view of the files they are shown in it. Where it has none, and another user than the
- * warden, they are in the machine's folder for temporary files: see {@link makeOuterRoot}.
+ * warden, they are in the machine's folder for temporary files: see {@link prepareFolders}.
  */
 export interface ProgramFolders {
   /** The folders above those of programs, outermost first. */
@@ -184,18 +184,6 @@ export function foldersOf(
 
 function outerRootOf(stateDir: string): string {
   return path.join(os.tmpdir(), nameOfStateFolder(stateDir));
-}
-
-/**
- * Makes the folder in the machine's folder for temporary files, where this warden may need one: as early as it can,
- * because anybody may take the name.
- * @throws {Error} when somebody has.
- */
-export function makeOuterRoot(stateDir: string, { mount }: Pick<Means, 'mount'>): void {
-  // Only root's programs may have users of their own.
-  if (mount === null && process.getuid?.() === 0) {
-    makeFolder(outerRootOf(stateDir), null, PASSABLE);
-  }
 }
 
 /**
@@ -270,8 +258,23 @@ export function removeTemporary(folder: string, user: UserIds | null, { drop }: 
   });
 }
 
-/** Removes what wardens that were killed have left. Nothing of theirs runs any more. */
-export function removeLeftTemporary(stateDir: string, means: Means): void {
+/**
+ * What a warden does at its start. Removes what wardens that were killed have left: nothing of theirs runs any more.
+ * Makes the folder in the machine's folder for temporary files, where it may need one, because anybody may take its
+ * name. `onProblem` is told when somebody has; programs that need it cannot be started then.
+ */
+export function prepareFolders(
+  stateDir: string,
+  means: Means,
+  onProblem: (problem: string) => void,
+): void {
+  try {
+    // Only root's programs may have users of their own.
+    const isNeeded = means.mount === null && process.getuid?.() === 0;
+    if (isNeeded) makeFolder(outerRootOf(stateDir), null, PASSABLE);
+  } catch (error) {
+    onProblem(String(error));
+  }
   const roots = [stateDir, ...[outerRootOf(stateDir)].filter(isOwn)];
   const folders = roots.flatMap((root) => [TEMPORARY, CLAIMS].map((name) => path.join(root, name)));
   for (const root of folders.filter(isOwn)) {

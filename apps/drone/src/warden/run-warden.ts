@@ -30,7 +30,7 @@ import { type ContainerContext, ContainerProcess, ContainerRemovals } from './co
 import { probeLaunchMeans, toolFinder } from './isolation.ts';
 import { BackendProcess, type LaunchContext } from './launch.ts';
 import { logFolderOf } from './output-log.ts';
-import { makeOuterRoot, removeLeftTemporary } from './program-files.ts';
+import { prepareFolders } from './program-files.ts';
 import {
   type BackendSnapshot,
   type Command,
@@ -80,14 +80,7 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     workshop,
     isRoot: process.getuid?.() === 0,
   });
-  const onProblem = (problem: string): void => void process.stderr.write(`${problem}\n`);
-  try {
-    makeOuterRoot(stateDir, means);
-  } catch (error) {
-    // Each start of a program that needs it says the same.
-    onProblem(String(error));
-  }
-  removeLeftTemporary(stateDir, means);
+  prepareFolders(stateDir, means, onProblem);
   const socketPath = chooseSocketPath(stateDir);
   const clockId = randomUUID();
   const secret = randomBytes(SECRET_BYTES).toString('base64url');
@@ -146,6 +139,10 @@ export async function runWarden(options: WardenOptions): Promise<void> {
   for (const part of [guard, leash, means.groups]) part.close();
   // The name may be a later warden's by now.
   if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
+}
+
+function onProblem(problem: string): void {
+  process.stderr.write(`${problem}\n`);
 }
 
 /** Prepares a backend of either kind, and a warm process. */
