@@ -17,7 +17,7 @@ import { outOfMemoryKills } from './limits.ts';
  * the warden started may end before the namespace that it made is empty.
  */
 export interface Census {
-  /** @throws {Error} when that cannot be seen now, for want of a descriptor or of memory. */
+  /** @throws {Error} when that cannot be seen now, because there is no descriptor or no memory. */
   isEmpty(): boolean;
   /** Ends what init, which has ended, has left. The kernel does so in a namespace. */
   kill(): void;

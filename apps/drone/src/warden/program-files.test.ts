@@ -113,7 +113,7 @@ describe('the folders of programs that cannot be in the state folder', () => {
     expect(existsSync(root)).toBe(process.getuid?.() === 0);
   });
 
-  test('are emptied by the next warden, but for those that stay', async () => {
+  test('are emptied by the next warden, except for those that stay', async () => {
     const { above, data, temporary, claim } = foldersOf('/state/one', { mount: null }, of);
     makeFolders({ above, data, temporary, claim }, null);
 

@@ -1,4 +1,5 @@
 import { BOOT_READINGS_APART_MS } from '@leasehold/service-kit/boot-clock';
+import { tolerantLook, type IsGone } from './look.ts';
 import {
   NOT_WARM,
   type BackendSnapshot,
@@ -26,9 +27,6 @@ export interface OwnedProcess {
   kill(): void;
   isGone(): boolean;
 }
-
-/** Whether a process has been seen to be gone. */
-type IsGone = (process: OwnedProcess) => boolean;
 
 /** The reason of a stop when the warden was the first to notice that the key expired. */
 const KEY_EXPIRED = 'key_expired';
@@ -492,30 +490,6 @@ export class Warden {
       (backend) => backend.keyId === keyId && backend.state !== 'gone',
     );
   }
-}
-
-/** How often looks that fail are told of: there are many in each second. */
-const PROBLEM_MS = 10_000;
-
-/**
- * A look that fails, for want of a descriptor or of memory, has not seen that anything is gone. It must keep no backend
- * from its deadlines: not this one, which is killed at them all the same, and no other.
- */
-function tolerantLook({ nowMs, onProblem }: Pick<WardenOptions, 'nowMs' | 'onProblem'>): IsGone {
-  let tellAtMs = Number.NEGATIVE_INFINITY;
-  return (process) => {
-    try {
-      return process.isGone();
-    } catch (error) {
-      if (nowMs() >= tellAtMs) {
-        tellAtMs = nowMs() + PROBLEM_MS;
-        onProblem(
-          `what is left of process ${String(process.pid)} cannot be seen: ${String(error)}`,
-        );
-      }
-      return false;
-    }
-  };
 }
 
 /** The processes that run without a key, until one is claimed. They belong to the agent in command. */
