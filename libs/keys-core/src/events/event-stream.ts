@@ -29,8 +29,8 @@ const RETRY_MS = 1_000;
 /** How long a new reader waits until a controller has noted that the database was restored. */
 const NOTED_MS_MAX = 10_000;
 const NOTED_POLL_MS = 250;
-/** How long the head waits for transactions under way: a fenced one has ended by then. */
-const SETTLED_MS_MAX = 10_000;
+/** How long the head waits for transactions under way: its caller has no answer meanwhile. */
+const SETTLED_MS_MAX = 5_000;
 /** The place before all events that are kept. */
 const OLDEST = 'oldest';
 

@@ -8,7 +8,7 @@ import { onTestFinished, vi } from 'vitest';
  */
 const BESIDE = ['listen ', 'pg_notify', 'update database_witness', 'transaction_timeout'];
 
-const send = pg.Client.prototype.query as (this: unknown, ...given: unknown[]) => never;
+const send = Reflect.get(pg.Client.prototype, 'query') as (...given: unknown[]) => unknown;
 
 /**
  * The statements that some code sends, each of which is a round trip, by whatever connection of this process. Those of
@@ -23,14 +23,14 @@ export function watchStatements(): {
   const watched = new AsyncLocalStorage<true>();
   const texts: string[] = [];
   const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
-    this: unknown,
+    this: pg.Client,
     ...given: unknown[]
   ) {
     const text = textOf(given[0]);
     const isBeside = BESIDE.some((part) => text.includes(part));
     if (watched.getStore() === true && !isBeside) texts.push(text);
-    return send.apply(this, given);
-  } as never);
+    return Reflect.apply(send, this, given) as never;
+  });
   onTestFinished(() => spy.mockRestore());
   return { within: (code) => watched.run(true, code), texts };
 }
