@@ -22,6 +22,7 @@ import {
   type WhileLeader,
 } from '@leasehold/keys-core/leases';
 import {
+  type AgeWitness,
   pause,
   readAgeBelief,
   removeOldClockJumps,
@@ -251,7 +252,7 @@ export function createBacklogs(clock: Pick<Clock, 'nowMs'>): Backlogs {
 const RETENTION_EVERY_MS = 60_000;
 
 interface RetentionDeps {
-  readonly store: Pick<Store, 'general' | 'clock' | 'clockWatch'>;
+  readonly store: Pick<Store, 'general' | 'clock'> & AgeWitness;
   readonly log: Pick<Logger, 'warn'>;
   readonly retentionDays: number;
   readonly backlogs: Backlogs;

@@ -94,10 +94,11 @@ export function createEventStream(options: EventTailOptions): EventStream {
       try {
         const bounds = await notedBounds(options, undefined);
         const finalId = await finalIdOf(tail, bounds, options);
-        if (own !== undefined)
-          return { ...own, lastId: isUpTo(own.lastId, finalId) ? own.lastId : OLDEST };
-        const lastId = finalId === undefined ? OLDEST : eventCursor(bounds.epoch, finalId);
-        return { lastId, oldestId: oldestOf(bounds) };
+        const ends = own ?? {
+          lastId: finalId === undefined ? OLDEST : eventCursor(bounds.epoch, finalId),
+          oldestId: oldestOf(bounds),
+        };
+        return isUpTo(ends.lastId, finalId) ? ends : { ...ends, lastId: OLDEST };
       } finally {
         leave();
       }
@@ -479,11 +480,10 @@ class EventTail {
   /** Whether events wait to become final, but not for long yet. */
   #isHeldBack(lastId: bigint): boolean {
     const { finalId } = this.#mark;
-    // Under load some event is never final yet, but never the same one.
-    if (this.#heldBack !== undefined && this.#heldBack.lastId <= finalId)
-      this.#heldBack = undefined;
-    if (lastId > finalId) {
-      this.#heldBack ??= { lastId, sinceMs: this.#options.store.clock.nowMs() };
+    if (lastId <= finalId) this.#heldBack = undefined;
+    // Under load some event is never final yet, but not the same one for long.
+    else if (this.#heldBack === undefined || this.#heldBack.lastId <= finalId) {
+      this.#heldBack = { lastId, sinceMs: this.#options.store.clock.nowMs() };
     }
     return this.#heldBack !== undefined && this.heldBackMs < HELD_BACK_MS;
   }

@@ -17,6 +17,7 @@ export {
   readNow,
 } from './database-settings.ts';
 export {
+  type AgeWitness,
   type ClockJumpView,
   readAgeBelief,
   readClockJump,

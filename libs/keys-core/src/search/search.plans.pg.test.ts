@@ -36,7 +36,7 @@ function reading({ client }: FilledDatabase): Sql<'reads'> {
   return {
     $queryRaw: async (strings: TemplateStringsArray, ...bound: unknown[]) => {
       const { text, values } = fragment(strings, ...bound);
-      return (await client.query(text, values)).rows;
+      return (await client.query<object>(text, values)).rows;
     },
   } as never;
 }

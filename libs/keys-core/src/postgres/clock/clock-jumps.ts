@@ -75,7 +75,7 @@ const AGING_STEP_MS_MIN = 3_600_000;
 /** By then every process that has met a step has written it down. */
 const WATCHED_MS_MIN = 60_000;
 
-/** What is asked before old rows are removed for good, see {@link readAgeBelief}. */
+/** What is asked before old rows are removed, see {@link readAgeBelief}. */
 export interface AgeWitness {
   readonly general: Sql<'general'>;
   readonly clock: Pick<Clock, 'nowMs'>;

@@ -128,15 +128,8 @@ export async function findNames(
     (not ${isRare} and ${isFew(isOfKinds)})
     or (not ${isRareWord} and ${isFew(fragment`${isOfKinds} and ${isWordLike}`)})
   ))`;
-  const indexed = (where: 'anywhere' | 'word', isNeeded: Fragment): Fragment => fragment`
-    select ${COLUMNS}, ${rankOf(text)} as rank
-    from (
-      select ${COLUMNS}
-      from search_name n
-      where not ${isAllSeen} and ${isNeeded} and ${hasPieces(text, where)} and ${contains}
-        and ${HIDDEN_KIND} = any(${kinds}::text[]) and ${withinLimits(namespaces, HIDDEN_NAMESPACE)}
-      limit ${INDEXED_MAX}
-    ) n`;
+  const indexed = (where: 'anywhere' | 'word', isNeeded: Fragment): Fragment =>
+    indexedNames(asked, where, fragment`not ${isAllSeen} and ${isNeeded} and ${contains}`);
   const rows = await sql.$queryRaw<NameRow[]>`
     with seen as materialized (${namespaces === null ? fragment`select ${COLUMNS} from ${SOME_NAMES}` : firstNames(namespaces, kinds, LIMITED_NAMES_MAX)}),
     look as materialized (
@@ -176,6 +169,24 @@ export async function findNames(
     ),
     isCut: rows[0]?.isCut === true,
   };
+}
+
+/** What the index of trigrams finds, of all kinds at once, if `isNeeded`. */
+function indexedNames(
+  { text, kinds, namespaces }: NamesAsked,
+  where: 'anywhere' | 'word',
+  isNeeded: Fragment,
+): Fragment {
+  return fragment`
+    select ${COLUMNS}, ${rankOf(text)} as rank
+    from (
+      select ${COLUMNS}
+      from search_name n
+      where ${isNeeded} and ${hasPieces(text, where)}
+        and ${HIDDEN_KIND} = any(${[...kinds]}::text[])
+        and ${withinLimits(namespaces, HIDDEN_NAMESPACE)}
+      limit ${INDEXED_MAX}
+    ) n`;
 }
 
 function rankOf(text: string): Fragment {
