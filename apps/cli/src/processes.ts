@@ -1,4 +1,4 @@
-/** Processes of this machine: which one a number means, whose this one is, locks that end with their process, sessions, and the browser. */
+/** Processes of this machine: which one a number means, whose this one is, locks that end with their process, sessions, the terminal and the browser. */
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import {
@@ -14,6 +14,8 @@ import {
 } from 'node:fs';
 import { homedir, hostname, userInfo } from 'node:os';
 import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
 
 /**
  * One process, told apart from a later one with the same number: the kernel's time of its start,
@@ -288,4 +290,25 @@ export function openInBrowser(url: string): void {
   const opener = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
   opener.on('error', () => undefined);
   opener.unref();
+}
+
+/**
+ * Reads a line from a terminal without showing what is typed. The end of the input is an empty answer. After
+ * Ctrl-C nothing is answered: `interrupted` is called, once the terminal is as it was.
+ */
+export function readSecret(input: NodeJS.ReadableStream, interrupted: () => void): Promise<string> {
+  const output = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input, output, terminal: true });
+  return new Promise((resolve) => {
+    const answer = (text: string): void => {
+      resolve(text);
+      lines.close();
+    };
+    const end = (): void => answer('');
+    lines.once('line', answer).once('close', end);
+    lines.once('SIGINT', () => {
+      lines.off('close', end).close();
+      interrupted();
+    });
+  });
 }

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { readSecret } from './read-secret.ts';
+import { readSecret } from './processes.ts';
 
 test.each([
   ['a line is the answer', 'abc\r', 'abc'],

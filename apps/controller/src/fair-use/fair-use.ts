@@ -19,11 +19,11 @@ import { countHeldLeases, sharedRead } from '@leasehold/keys-core/stats';
 import type { Logger } from '@leasehold/service-kit';
 import type { Registry } from 'prom-client';
 import { addFairUseGauges, countRefusals } from '../metrics.ts';
-import { once } from '../once.ts';
 import {
   createRates,
   createReadLane,
   createStreamPacer,
+  once,
   quotaExceeded,
   rateLimited,
   type ReadLane,

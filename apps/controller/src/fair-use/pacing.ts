@@ -318,3 +318,13 @@ export function createStreamPacer(nowMs: () => number): StreamPacer {
     },
   };
 }
+
+/** What gives a share back: `fn` runs at the first call, and nothing at the others. */
+export function once(fn: () => void): () => void {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    fn();
+  };
+}

@@ -30,7 +30,7 @@ import type { ConnectionGuard } from '@leasehold/service-kit/connection-guard';
 import { stringify } from 'csv-stringify/sync';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
-import { once } from '../once.ts';
+import { once } from '../fair-use/pacing.ts';
 import {
   callerOf,
   contextOf,

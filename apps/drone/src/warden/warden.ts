@@ -1,5 +1,5 @@
 import { BOOT_READINGS_APART_MS } from '@leasehold/service-kit/boot-clock';
-import { tolerantLook, type IsGone } from './look.ts';
+import { tolerantLook, type IsGone } from './processes.ts';
 import {
   NOT_WARM,
   type BackendSnapshot,

@@ -16,7 +16,7 @@ import {
 import type { Store } from '@leasehold/keys-core/postgres';
 import type { Logger } from '@leasehold/service-kit';
 import type { WebSocket } from 'ws';
-import { once } from '../../once.ts';
+import { once } from '../../fair-use/pacing.ts';
 import { endSocket, TOKEN_ENDED } from './socket-face.ts';
 
 const CHECK_MS = 1_000;

@@ -2,8 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyReply } from 'fastify';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
-import type { StreamPacer } from '../../fair-use/pacing.ts';
-import { once } from '../../once.ts';
+import { once, type StreamPacer } from '../../fair-use/pacing.ts';
 
 /** How often a stream looks whether its caller has read enough, in milliseconds. */
 export const UNREAD_POLL_MS = 10;

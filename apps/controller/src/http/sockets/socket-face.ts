@@ -12,7 +12,7 @@ import {
 import type { Clock, LeaseError } from '@leasehold/keys-core';
 import { activeTracer, carrierIn, withinCarried } from '@leasehold/service-kit/tracing';
 import type { PrincipalUse } from '../../fair-use/fair-use.ts';
-import { once } from '../../once.ts';
+import { once } from '../../fair-use/pacing.ts';
 import { LARGE_BYTES, type ScheduledConnection, type WireCall } from '../calls/inbox.ts';
 import { STALL_MS_MAX } from './slow-readers.ts';
 
