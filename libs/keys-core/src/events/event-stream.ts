@@ -29,8 +29,8 @@ const RETRY_MS = 1_000;
 /** How long a new reader waits until a controller has noted that the database was restored. */
 const NOTED_MS_MAX = 10_000;
 const NOTED_POLL_MS = 250;
-/** How long the head waits for transactions under way: its caller has no answer meanwhile. */
-const SETTLED_MS_MAX = 5_000;
+/** How long the head waits for transactions under way. */
+const SETTLED_MS_MAX = 2_000;
 /** The place before all events that are kept. */
 const OLDEST = 'oldest';
 
@@ -88,17 +88,20 @@ export function createEventStream(options: EventTailOptions): EventStream {
   const { general } = options.store;
   return {
     async head(limits) {
-      // Read before the wait: after it, none that comes before them is still to come.
       const own = limits === null ? undefined : await readOwnEnds(options, limits);
       const leave = tail.join();
       try {
         const bounds = await notedBounds(options, undefined);
-        const finalId = await finalIdOf(tail, bounds, options);
         const ends = own ?? {
-          lastId: finalId === undefined ? OLDEST : eventCursor(bounds.epoch, finalId),
+          lastId: eventCursor(bounds.epoch, bounds.lastId),
           oldestId: oldestOf(bounds),
         };
-        return isUpTo(ends.lastId, finalId) ? ends : { ...ends, lastId: OLDEST };
+        const last = parseEventPlace(ends.lastId);
+        if (last.at === 'oldest') return ends;
+        const finalId = await finalIdOf(tail, bounds, { wantedId: last.id, store: options.store });
+        if (finalId >= last.id) return ends;
+        const isKept = own === undefined && finalId > bounds.removedThroughId;
+        return { ...ends, lastId: isKept ? eventCursor(bounds.epoch, finalId) : OLDEST };
       } finally {
         leave();
       }
@@ -165,26 +168,23 @@ async function readOwnEnds(
   return { lastId: lastId ?? OLDEST, oldestId: oldestId ?? null };
 }
 
-function isUpTo(lastId: string, finalId: bigint | undefined): boolean {
-  const place = parseEventPlace(lastId);
-  return place.at === 'after' && finalId !== undefined && place.id <= finalId;
-}
-
 /**
- * Up to which event none is still to come: up to the last one, once the transactions under way have ended. While
- * one lasts for longer than {@link SETTLED_MS_MAX}, up to an earlier one; undefined where none is known.
+ * Up to which event none is still to come: up to the wanted one, once the transactions under way have ended, or up to
+ * an earlier one, while one of them lasts for longer than {@link SETTLED_MS_MAX}.
  */
 async function finalIdOf(
   tail: EventTail,
   bounds: NotedBounds,
-  { store }: EventTailOptions,
-): Promise<bigint | undefined> {
+  { wantedId, store }: Pick<EventTailOptions, 'store'> & { readonly wantedId: bigint },
+): Promise<bigint> {
   const endMs = store.clock.nowMs() + SETTLED_MS_MAX;
-  const finalId = (): bigint => (tail.epoch === bounds.epoch ? tail.finalId : 0n);
-  const isSettled = (): boolean => bounds.oldestId === null || finalId() >= bounds.lastId;
+  const finalId = (): bigint => {
+    const seenId = tail.epoch === bounds.epoch ? tail.finalId : 0n;
+    return seenId > bounds.countedThroughId ? seenId : bounds.countedThroughId;
+  };
+  const isSettled = (): boolean => bounds.oldestId === null || finalId() >= wantedId;
   while (!isSettled() && store.clock.nowMs() < endMs) await tail.nextLook();
-  if (isSettled()) return bounds.lastId;
-  return finalId() > bounds.removedThroughId ? finalId() : undefined;
+  return isSettled() ? wantedId : finalId();
 }
 
 /** After which id a reader begins. */

@@ -151,7 +151,15 @@ test('refused renewals are found among many events by their places', async () =>
           const rows: unknown[] = await sql.$queryRaw(strings, ...values);
           return rows.length > 0
             ? rows
-            : [{ epoch: 1, lastId: '1', removedThroughId: '0', oldestId: '1' }];
+            : [
+                {
+                  epoch: 1,
+                  lastId: '1',
+                  removedThroughId: '0',
+                  oldestId: '1',
+                  countedThroughId: '0',
+                },
+              ];
         },
       } as never,
       { kinds: ['renewal_refused'], limit: 100 },

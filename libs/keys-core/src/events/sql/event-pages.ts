@@ -77,25 +77,32 @@ export interface EventBounds {
   readonly removedThroughId: bigint;
   /** The first event that is kept; null for none. */
   readonly oldestId: bigint | null;
+  /** Events up to this one have been counted, which are final: see `createEventRollup`. */
+  readonly countedThroughId: bigint;
 }
 
 /** One row always. Both ends are found by the primary key. */
 export async function readEventBounds(sql: Sql<'general' | 'reads'>): Promise<EventBounds> {
   const rows = await sql.$queryRaw<
-    { epoch: number | null; lastId: string; removedThroughId: string; oldestId: string | null }[]
+    (Record<'lastId' | 'removedThroughId' | 'countedThroughId', string> & {
+      epoch: number | null;
+      oldestId: string | null;
+    })[]
   >`
     select ${EPOCH},
       greatest(m.removed_through_id, (select max(v.id) from lease_event v))::text as "lastId",
       m.removed_through_id::text as "removedThroughId",
-      (select min(v.id) from lease_event v where v.id > m.removed_through_id)::text as "oldestId"
+      (select min(v.id) from lease_event v where v.id > m.removed_through_id)::text as "oldestId",
+      (select c.through_id from stats_cursor c limit 1)::text as "countedThroughId"
     from lease_event_mark m left join database_epoch e on true
     limit 1`;
-  const { epoch, lastId, removedThroughId, oldestId } = onlyRow(rows);
+  const { epoch, lastId, removedThroughId, oldestId, countedThroughId } = onlyRow(rows);
   return {
     epoch,
     lastId: BigInt(lastId),
     removedThroughId: BigInt(removedThroughId),
     oldestId: oldestId === null ? null : BigInt(oldestId),
+    countedThroughId: BigInt(countedThroughId),
   };
 }
 
