@@ -111,7 +111,7 @@ test.describe('nothing is shown as newer than it is', () => {
     const { name } = await holdLease(stack, { key: 'searched-for', holder: 'somebody' });
     const page = await pageAs('viewer');
     await page.clock.install();
-    await page.goto('/leases');
+    await page.goto(`/leases?q=${name}`);
     await untilLive(page);
     const row = page.getByRole('row').filter({ hasText: name });
     await expect(row).toBeVisible();
