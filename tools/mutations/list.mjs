@@ -161,8 +161,8 @@ const RENEWING = [
     name: 'head-before-all-is-final',
     breaks: 'who reads after the head and follows from there misses no event',
     file: `${CORE}/events/event-stream.ts`,
-    find: 'while (!isSettled() && store.clock.nowMs() < endMs)',
-    replace: 'while (isSettled() && store.clock.nowMs() < endMs)',
+    find: 'return isSettled() ? wantedId : finalId();',
+    replace: 'return wantedId;',
   },
   {
     name: 'update-with-any-token',
