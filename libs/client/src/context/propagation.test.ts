@@ -144,14 +144,19 @@ describe('fetch under a lease', () => {
   });
 });
 
+/** A client of a service of somebody else's. */
+function clientOf(url: string): { readonly work: { query(): Promise<unknown> } } {
+  return createTRPCClient<AnyRouter>({
+    links: [leasePropagationLink(), httpLink({ url, headers: leaseHeaders })],
+  }) as unknown as ReturnType<typeof clientOf>;
+}
+
 describe('the link of tRPC', () => {
   test('sends the remaining time, and ends the call with the lease', async () => {
     const { clock, wire, define } = setUpLeases();
     const service = await aService({ isSilent: true });
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
-    const client = createTRPCClient<AnyRouter>({
-      links: [leasePropagationLink(), httpLink({ url: service.url, headers: leaseHeaders })],
-    }) as unknown as { work: { query(): Promise<unknown> } };
+    const client = clientOf(service.url);
     const failure = lease.run(() => failureOf(client.work.query()));
     await expect.poll(() => service.headers.length).toBe(1);
 
@@ -166,9 +171,7 @@ describe('the link of tRPC', () => {
     const { clock, wire, define } = setUpLeases();
     const service = await aService({ isSilent: true });
     const lease = await define({ ttlMs: TTL_MS }).acquire('k');
-    const client = createTRPCClient<AnyRouter>({
-      links: [leasePropagationLink(), httpLink({ url: service.url })],
-    }) as unknown as { work: { query(): Promise<unknown> } };
+    const client = clientOf(service.url);
     const call = () => lease.run(() => failureOf(client.work.query()));
     const underWay = call();
     wire.weather = 'silent';

@@ -289,7 +289,7 @@ interface WireDeps {
 }
 
 /** A lease of a datacenter that is named is another one than that of the caller's own, unless both are the same. */
-function inOneDatacenter(): Error {
+function datacenterError(): Error {
   return new Error(
     '`datacenter` needs a controller, and a test Leasehold has none: leave it out in your test, or use a real one.',
   );
@@ -310,7 +310,7 @@ class TestWire implements LeaseWire {
     ending: Ending,
     callMs?: number,
   ): Promise<AcquireAnswer> {
-    if (request.datacenter !== undefined) return Promise.reject(inOneDatacenter());
+    if (request.datacenter !== undefined) return Promise.reject(datacenterError());
     const { registry, link, clock } = this.#deps;
     const localTimeMs = clock.nowMs();
     const isThere = (): boolean => link.wasOpenSince(localTimeMs);
