@@ -221,10 +221,16 @@ describe(`random workers on pools through ${String(CONTROLLERS)} controllers, se
       kernel,
       (draw) => ({ name: `n${String(draw(8))}`, mode: 'permit' }),
       async () => {
-        // As if no key had been held for days.
+        // As if no key had been held for days. Rows are locked in the order in which all statements lock them.
         await kernel.store.general.$executeRaw`
-          update lease set fencing_token = fencing_token - ${DAYS_MS}::bigint
-          where pool = name and name <> chr(31)`;
+          with own as materialized (
+            select l.lease_id from lease l
+            where l.pool = l.name and l.name <> chr(31)
+            order by l.face, l.namespace, l.name
+            for update
+          )
+          update lease l set fencing_token = l.fencing_token - ${DAYS_MS}::bigint
+          from own where l.lease_id = own.lease_id`;
         deletedCount += await remover.runOnce();
         const rows = await kernel.store.general.$queryRaw<{ name: string }[]>`
           select s.pool as name from lease s
