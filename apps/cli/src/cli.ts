@@ -25,8 +25,11 @@ export interface Cli {
    * @throws {CliFailure} when it is not configured.
    */
   access(): Access;
-  /** The controller over HTTP, or over a WebSocket for a command that follows something. */
-  client(transport?: 'http' | 'ws'): ControllerApi;
+  /**
+   * The controller over HTTP, or over a WebSocket for a command that follows something. `callTimeoutMs` is for calls that
+   * may take longer than the library waits for an answer by itself.
+   */
+  client(transport?: 'http' | 'ws', callTimeoutMs?: number): ControllerApi;
   /** How lists are printed, and whether again and again; see `withListing`. */
   listing: { format: ListFormat; isWatched: boolean };
   /**
@@ -120,12 +123,11 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
       asked = controllerAccess(cli.config(), findTarget(cli.config(), cli.environment));
       return asked;
     },
-    client(transport = 'http') {
-      const access = cli.access();
-      const url = access.urls;
-      const place = [transport, ...url, access.token].join(' ');
+    client(transport = 'http', callTimeoutMs) {
+      const { urls: url, token } = cli.access();
+      const place = [transport, callTimeoutMs, ...url, token].join(' ');
       const opened =
-        clients.get(place) ?? createControllerClient({ url, token: access.token, transport });
+        clients.get(place) ?? createControllerClient({ url, token, transport, callTimeoutMs });
       clients.set(place, opened);
       return opened.api;
     },
