@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { withSchema } from '@leasehold/service-kit';
-import { waitUntil } from '@leasehold/testing';
+import { startUrlProxy, waitUntil } from '@leasehold/testing';
 import { MACHINE_CLOCK, MACHINE_IDS, openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { HintListener, type Hints, openHints } from './hints.ts';
 import { findMigrationsDir, migrate } from './migrate.ts';
@@ -103,6 +103,38 @@ describe('hints', () => {
     first.store.hints.notify('key:a/b');
     await waitUntil(() => heard.count === 2);
     expect(heard.count).toBe(2);
+  });
+
+  test('after the host of the listening connection has fallen silent, too', async () => {
+    const { databaseUrl, store } = await openKernel();
+    const { proxy, url } = await startUrlProxy(databaseUrl);
+    onTestFinished(() => proxy.close());
+    // The next step of the listener, when the test says that it is time.
+    let step = (): void => undefined;
+    const clock = {
+      nowMs: () => 0,
+      at(_atMs: number, fn: () => void) {
+        step = fn;
+        return () => undefined;
+      },
+    };
+    const failures: unknown[] = [];
+    const onError = (error: unknown): void => void failures.push(error);
+    const hints = openHints({ schema: 'leasehold', sql: store.general, clock, onError });
+    const looks = counting(hints, 'key:a/b');
+    const listener = new HintListener({ databaseUrl: url, hints, clock, onError });
+    onTestFinished(() => listener.close());
+    await waitUntil(() => looks.count === 1);
+
+    proxy.drop();
+    const probe = step;
+    probe();
+    await waitUntil(() => failures.length > 0);
+    proxy.heal();
+    step();
+
+    await waitUntil(() => looks.count === 2);
+    expect(failures).toMatchObject([{ message: 'Query read timeout' }]);
   });
 
   test('a notification in another format is ignored', async () => {

@@ -12,6 +12,11 @@ import type { Sql } from './sql.ts';
 
 /** After how long without traffic a connection asks whether its server is still there. */
 export const KEEP_ALIVE_MS = 5_000;
+/**
+ * How much longer than the server may take an answer is waited for. A host that has lost its power answers nothing, and
+ * TCP goes on sending to it for a quarter of an hour.
+ */
+export const SILENT_MS = 3_000;
 
 /** PostgreSQL accepts less than 8,000 bytes in one notification. */
 const PAYLOAD_BYTES_MAX = 7_900;
@@ -147,6 +152,8 @@ function payloadsOf(topics: readonly string[]): string[] {
 // transaction mode there is no listener: that costs the speed of hints, and nothing else.
 
 const RECONNECT_MS = 1_000;
+/** How often it is seen whether the connection still is one: nothing may be sent on it for hours. */
+const PROBE_MS = 10_000;
 
 interface HintListenerOptions {
   readonly databaseUrl: string;
@@ -161,7 +168,8 @@ export class HintListener {
   readonly #listening: Promise<void>;
   #isClosed = false;
   #client: pg.Client | undefined;
-  #cancelReconnect: (() => void) | undefined;
+  /** Cancels what is to be done next: to connect again, or to see whether the connection still is one. */
+  #cancelNext: (() => void) | undefined;
 
   constructor(options: HintListenerOptions) {
     this.#options = options;
@@ -170,7 +178,7 @@ export class HintListener {
 
   async close(): Promise<void> {
     this.#isClosed = true;
-    this.#cancelReconnect?.();
+    this.#cancelNext?.();
     await this.#listening;
     await this.#client?.end().catch(this.#options.onError);
   }
@@ -183,6 +191,8 @@ export class HintListener {
       ...connection,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+      connectionTimeoutMillis: SILENT_MS,
+      query_timeout: SILENT_MS,
     });
     this.#client = client;
     let isOver = false;
@@ -190,27 +200,39 @@ export class HintListener {
       if (isOver) return;
       isOver = true;
       void client.end().catch(onError);
-      this.#reconnectLater();
+      this.#later(RECONNECT_MS, () => void this.#listen());
     };
     client.on('error', onEnd);
     client.on('end', onEnd);
     client.on('notification', (message) => {
       for (const topic of topicsOf(message.payload ?? '')) hints.deliver(topic);
     });
+    const onFailure = (error: unknown): void => {
+      if (!isOver) onError(error);
+      onEnd();
+    };
+    // To listen again changes nothing, and is answered.
+    const probe = (): void => {
+      client.query(`listen ${hintChannelOf(schema)}`).then(probeLater, onFailure);
+    };
+    const probeLater = (): void => {
+      if (!isOver) this.#later(PROBE_MS, probe);
+    };
     try {
       await client.connect();
       await client.query(`listen ${hintChannelOf(schema)}`);
       hints.deliverAll();
+      probeLater();
     } catch (error) {
-      onError(error);
-      onEnd();
+      onFailure(error);
     }
   }
 
-  #reconnectLater(): void {
+  #later(ms: number, step: () => void): void {
     if (this.#isClosed) return;
     const { clock } = this.#options;
-    this.#cancelReconnect = clock.at(clock.nowMs() + RECONNECT_MS, () => void this.#listen());
+    this.#cancelNext?.();
+    this.#cancelNext = clock.at(clock.nowMs() + ms, step);
   }
 }
 

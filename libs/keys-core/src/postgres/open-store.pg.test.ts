@@ -1,6 +1,8 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startUrlProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import { databaseFailureOf } from './database-errors.ts';
+import { openPool, UNPREPARED } from './pool.ts';
 
 /** A database, and a store with one connection to it, whose answers can be held back. */
 async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: FaultProxy }> {
@@ -42,5 +44,29 @@ describe('the connections of a store', () => {
       { caller: 'the third' },
     ]);
     expect(uncaught).not.toHaveBeenCalled();
+  });
+
+  test('of a host that has fallen silent fail what was sent, with an unknown outcome, and are replaced', async () => {
+    const { databaseUrl } = await openKernel();
+    const { proxy, url } = await startUrlProxy(databaseUrl);
+    onTestFinished(() => proxy.close());
+    const pool = openPool<'general'>({
+      databaseUrl: url,
+      max: 1,
+      statementTimeoutMs: 50,
+      prepared: UNPREPARED,
+      isKept: false,
+      onError: () => undefined,
+    });
+    onTestFinished(() => pool.close());
+    const backendOf = async (): Promise<unknown> => pool.$queryRaw`select pg_backend_pid() as pid`;
+    const first = await backendOf();
+
+    proxy.drop();
+    const lost = await backendOf().catch((error: unknown) => error);
+    proxy.heal();
+
+    expect(databaseFailureOf(lost)).toBe('lost');
+    expect(await backendOf()).not.toEqual(first);
   });
 });

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
-import { KEEP_ALIVE_MS } from './hints.ts';
+import { KEEP_ALIVE_MS, SILENT_MS } from './hints.ts';
 import { inTransaction } from './service-database.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
 
@@ -98,7 +98,8 @@ function connect({
   onError,
 }: PoolOptions): pg.Pool {
   // Timeouts are the server's: a client that stops waiting does not stop a statement, and one
-  // that waited for a row was seen to grant it seconds after its client was gone.
+  // that waited for a row was seen to grant it seconds after its client was gone. The client's own is for a server
+  // that has fallen silent.
   const { connectionString, options, isPooled } = connectionOf(databaseUrl, {
     statement_timeout: String(statementTimeoutMs),
     idle_in_transaction_session_timeout: String(IDLE_TIMEOUT_MS),
@@ -112,6 +113,7 @@ function connect({
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    query_timeout: statementTimeoutMs + SILENT_MS,
     types: TYPES,
     // Awaited by the pool, although its type does not say so.
     // oxlint-disable-next-line typescript/no-misused-promises -- see above
