@@ -58,19 +58,10 @@ async function auditOverride(
 const freezing = {
   freeze: operatorProcedure.input(bounded(freezeInputSchema)).mutation(({ ctx, input }) => {
     assertMayHold(ctx.access, input.namespace);
-    return at(ctx, input, async (wanted) => {
+    return at(ctx, input, (wanted) => {
       const { services, caller, actor, use } = ctx;
       use?.startWriting(bytesOfEvent(wanted.reason));
-      const made = await services.freezes.freeze(wanted, caller);
-      const { reason, ...detail } = wanted;
-      await services.audit.write({
-        ...actor,
-        action: 'environments.freeze',
-        resource: `freeze:${made.freeze.freezeId}`,
-        reason,
-        detail: { ...detail, stopped: made.stopped },
-      });
-      return made;
+      return services.freezes.freeze(wanted, caller, actor);
     });
   }),
 

@@ -161,16 +161,8 @@ export const backendsRouter = router({
   /** `gone`: it had ended before, and nothing was done. */
   terminate: operatorProcedure.input(bounded(backendTerminateInputSchema)).mutation(
     placed(async ({ services, caller, actor, use }, act) => {
-      const answer = await services.keys.terminate(act, caller);
-      if (answer.outcome === 'gone') return answer;
-      use?.noteWritten(bytesOfEvent(act.reason));
-      await services.audit.write({
-        ...actor,
-        action: 'backends.terminate',
-        resource: `backend:${act.backendId}`,
-        reason: act.reason,
-        detail: { mode: act.mode },
-      });
+      const answer = await services.keys.terminate(act, caller, actor);
+      if (answer.outcome === 'terminating') use?.noteWritten(bytesOfEvent(act.reason));
       return answer;
     }),
   ),

@@ -470,7 +470,7 @@ describe('routes', () => {
   test('nobody is sent to a backend that was asked to stop', async () => {
     const on = await openGateways();
     const { found } = await aReadyKey(on);
-    await on.keys.terminate({ backendId: found.backendId, mode: 'soft' }, OPERATOR);
+    await on.keys.terminate({ backendId: found.backendId, mode: 'soft' }, OPERATOR, BY);
 
     await expect(route(on)).rejects.toMatchObject({ code: 'key.terminating' });
     expect((await sync(on, { uses: [useOf(found.leaseId)] })).routes).toEqual([

@@ -4,6 +4,7 @@ import { HEARTBEAT_MS } from '../kernel/ladder.ts';
 import { waitUntil } from '@leasehold/testing';
 import { fillDatabase } from '../testing/explaining.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
+import { BY } from '../testing/kernel-fixture.ts';
 import {
   actionsOf,
   ageHeartbeat,
@@ -221,7 +222,7 @@ describe('no backend is stopped for idleness', () => {
   test('that somebody else has asked to stop: that reason counts', async () => {
     const on = await openKeys();
     const { backendId, drone } = await aSleeper(on);
-    await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR);
+    await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR, BY);
     await rest(on, backendId, IDLE_SECONDS * 1_000);
 
     expect(await stopIdle(on)).toEqual([]);

@@ -141,12 +141,24 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
       return result.outcome;
     },
 
-    async terminate(input, caller) {
-      const stopping = await terminateBackend(store, { ...input, namespaces: caller.namespaces });
+    async terminate(input, caller, actor) {
+      const stopping = await terminate(store, input, { ...actor, namespaces: caller.namespaces });
       hintStopping(stopping);
       return { outcome: stopping === null ? 'gone' : 'terminating' };
     },
   };
+}
+
+/** @returns null if it had ended. */
+function terminate(
+  store: Store,
+  { backendId, mode, reason }: Parameters<KeyService['terminate']>[0],
+  { namespaces, ...by }: Actor & Pick<Caller, 'namespaces'>,
+) {
+  const act = { resource: `backend:${backendId}`, reason, detail: { mode } };
+  return terminateBackend(store, { backendId, mode, namespaces }, (tx) =>
+    writeAudit(tx, { ...by, ...act, action: 'backends.terminate' }),
+  );
 }
 
 /** @returns whether there were any. */

@@ -198,5 +198,6 @@ export interface KeyService {
   terminate(
     input: { backendId: string; mode: 'soft' | 'hard'; reason?: string | undefined },
     caller: Caller,
+    actor: Actor,
   ): Promise<{ outcome: 'terminating' | 'gone' }>;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { acknowledgeAction, readOutboxes } from '../fleet/sql/outbox.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
-import { age } from '../testing/kernel-fixture.ts';
+import { age, BY, UNAUDITED } from '../testing/kernel-fixture.ts';
 import {
   actionsOf,
   CLIENT,
@@ -188,9 +188,11 @@ describe('revoke gracefully', () => {
       resource: null,
     });
     expect(await on.keys.blockRenewal({ leaseId }, limited)).toMatchObject({ changed: false });
-    await expect(on.keys.terminate({ backendId, mode: 'hard' }, limited)).rejects.toMatchObject({
-      code: 'backend.not_found',
-    });
+    await expect(on.keys.terminate({ backendId, mode: 'hard' }, limited, BY)).rejects.toMatchObject(
+      {
+        code: 'backend.not_found',
+      },
+    );
     expect(await actionsOf(on, backendId)).toHaveLength(1);
   });
 });
@@ -201,7 +203,7 @@ describe('terminate', () => {
     const drone = await aDrone(on.store.general);
     const { backendId, leaseId, fencingToken } = await connect(on);
     for (const mode of ['soft', 'soft', 'hard', 'hard', 'soft'] as const) {
-      expect(await on.keys.terminate({ backendId, mode }, OPERATOR)).toEqual({
+      expect(await on.keys.terminate({ backendId, mode }, OPERATOR, BY)).toEqual({
         outcome: 'terminating',
       });
     }
@@ -218,6 +220,28 @@ describe('terminate', () => {
     ).toMatchObject([{ outcome: 'renewed' }]);
   });
 
+  test('is in the audit, and is not done when it cannot be', async () => {
+    const on = await openKeys();
+    await aDrone(on.store.general);
+    const { backendId } = await connect(on);
+    const act = { backendId, mode: 'soft', reason: 'it hangs' } as const;
+
+    await expect(on.keys.terminate(act, OPERATOR, UNAUDITED)).rejects.toThrow();
+    expect(await actionsOf(on, backendId)).toHaveLength(1);
+    await on.keys.terminate(act, OPERATOR, BY);
+
+    expect(await actionsOf(on, backendId)).toHaveLength(2);
+    expect(await on.store.general.$queryRaw`select * from audit`).toMatchObject([
+      {
+        ...BY,
+        action: 'backends.terminate',
+        resource: `backend:${backendId}`,
+        reason: act.reason,
+        detail: { mode: 'soft' },
+      },
+    ]);
+  });
+
   test('of an unknown backend is an error; of an ended one it does nothing', async () => {
     const on = await openKeys();
     const drone = await aDrone(on.store.general);
@@ -225,11 +249,11 @@ describe('terminate', () => {
     await on.keys.report(reportOf(drone, backendId, 'terminated'));
 
     await expect(
-      on.keys.terminate({ backendId: 'bk-none', mode: 'soft' }, OPERATOR),
+      on.keys.terminate({ backendId: 'bk-none', mode: 'soft' }, OPERATOR, BY),
     ).rejects.toMatchObject({
       code: 'backend.not_found',
     });
-    expect(await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR)).toEqual({
+    expect(await on.keys.terminate({ backendId, mode: 'soft' }, OPERATOR, BY)).toEqual({
       outcome: 'gone',
     });
 

@@ -83,7 +83,7 @@ async function orderOf(at: Leases, held: GrantedLease, waiters: string[]): Promi
 async function frozen(at: Leases, ms: number, change: object = {}) {
   const until = new Date(Date.now() + ms).toISOString();
   const input = { ...PROD, reason: 'audit', until, ...change };
-  return (await createFreezeService(at.store).freeze(input, OPERATOR)).freeze;
+  return (await createFreezeService(at.store).freeze(input, OPERATOR, BY)).freeze;
 }
 
 describe('the line for an environment', () => {

@@ -51,7 +51,7 @@ function inMs(ms: number): string {
 
 async function frozen(at: Frozen, change: Partial<FreezeInput> = {}) {
   const input = { ...PROD, reason: 'the audit is on', until: inMs(HOUR_MS), ...change };
-  const { freeze } = await at.freezes.freeze(input, OPERATOR);
+  const { freeze } = await at.freezes.freeze(input, OPERATOR, BY);
   return freeze;
 }
 
@@ -289,6 +289,7 @@ describe('a freeze that is made', () => {
     const { stopped } = await at.freezes.freeze(
       { ...all, action: 'deploy', stopRunning: true },
       OPERATOR,
+      BY,
     );
 
     expect(stopped).toBe(2);
@@ -320,6 +321,23 @@ describe('a freeze that is made', () => {
     ]);
   });
 
+  test('is in the audit, and is not made when it cannot be', async () => {
+    const at = await openEnvironments();
+    const input = { ...PROD, reason: 'incident', until: inMs(HOUR_MS), stopRunning: true };
+
+    await expect(at.freezes.freeze(input, OPERATOR, UNAUDITED)).rejects.toThrow();
+    await acquired(at, PROD);
+    const { freeze } = await at.freezes.freeze(input, OPERATOR, BY);
+    const { reason, ...detail } = input;
+    const past = { ...input, until: inMs(-HOUR_MS) };
+    expect(await codeOf(at.freezes.freeze(past, OPERATOR, BY))).toBe('request.invalid');
+
+    const resource = `freeze:${freeze.freezeId}`;
+    expect(await at.store.general.$queryRaw`select * from audit`).toMatchObject([
+      { ...BY, action: 'environments.freeze', resource, reason, detail },
+    ]);
+  });
+
   test('stays when its end cannot be audited', async () => {
     const at = await openEnvironments();
     const { freezeId } = await frozen(at);
@@ -330,6 +348,7 @@ describe('a freeze that is made', () => {
     expect((await at.freezes.list({ limit: 10 }, OPERATOR)).items).toHaveLength(1);
     await at.freezes.unfreeze(act, OPERATOR, BY);
     expect(await at.store.general.$queryRaw`select * from audit`).toMatchObject([
+      { ...BY, action: 'environments.freeze' },
       {
         ...BY,
         action: 'environments.unfreeze',

@@ -133,6 +133,7 @@ export interface FreezeService {
   freeze(
     input: FreezeInput,
     caller: Caller,
+    actor: Actor,
   ): Promise<{ readonly freeze: FreezeView; readonly stopped: number }>;
   /** Ends a freeze now. It is kept for the history. @throws {LeaseError} `freeze.not_found`. */
   unfreeze(
@@ -146,16 +147,16 @@ export interface FreezeService {
   overriddenBy(leaseId: string): Promise<string[]>;
 }
 
-/** For how long a new freeze waits for acquires that are being decided, in milliseconds. */
-const LOCK_MS = 5_000;
+/** For how long a new freeze waits for acquires that are being decided, in milliseconds: less than a statement may take. */
+const LOCK_MS = 1_500;
 const REVOKED_PER_STATEMENT = 500;
 const SHOWN_WINDOWS = 3;
 const DEFAULT_ROLES = ['operator', 'admin'];
 
 export function createFreezeService(store: Store): FreezeService {
   return {
-    async freeze(input, caller) {
-      const row = await addFreeze(store, input, caller);
+    async freeze(input, caller, by) {
+      const row = await addFreeze(store, input, caller, by);
       const stopped = input.stopRunning === true ? await stopHolders(store, row, caller) : 0;
       return { freeze: viewOf(store, row), stopped };
     },
@@ -202,13 +203,27 @@ export function createFreezeService(store: Store): FreezeService {
   };
 }
 
-async function addFreeze(store: Store, input: FreezeInput, caller: Caller): Promise<FreezeRow> {
-  const { namespace, name, action = null, reason, recurrence = null } = input;
+async function addFreeze(
+  store: Store,
+  input: FreezeInput,
+  caller: Caller,
+  by: Actor,
+): Promise<FreezeRow> {
+  const { reason, ...detail } = input;
+  const { namespace, name, action = null, recurrence = null } = detail;
   const { allowRoles = DEFAULT_ROLES, allowPeople = [] } = input;
   assertRoles(allowRoles);
   const freezeId = newTimedId(store);
   try {
-    return await store.slowLane.$transaction(async (tx) => {
+    return await store.general.$transaction(async (tx) => {
+      // Before the lock: nobody acquires an environment meanwhile.
+      await writeAudit(tx, {
+        ...by,
+        action: 'environments.freeze',
+        resource: `freeze:${freezeId}`,
+        reason,
+        detail: { ...detail },
+      });
       const { asOf, count } = await takeFreezes(tx, LOCK_MS);
       if (count >= LIMITS.freezesMax) {
         const max = LIMITS.freezesMax;

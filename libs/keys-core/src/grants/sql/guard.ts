@@ -69,7 +69,7 @@ export function holdOffError(
 }
 
 /** Ends a statement of this transaction that waits longer for a lock. */
-export async function limitLockWait(tx: Sql<'slowLane'>, ms: number): Promise<void> {
+export async function limitLockWait(tx: Sql<'general' | 'slowLane'>, ms: number): Promise<void> {
   await tx.$queryRaw`select set_config('lock_timeout', ${String(ms)}, true)`;
 }
 

@@ -15,6 +15,7 @@ import type { Named, Resource } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 import type { Store } from '../../postgres/open-store.ts';
+import type { RecordSql } from '../../postgres/records.ts';
 import { type Fragment, fragment, NO_FRAGMENT, onlyRow, type Sql } from '../../postgres/sql.ts';
 import type { BackendReport } from '../key-types.ts';
 import { noteEnd } from './key-failures.ts';
@@ -77,7 +78,10 @@ function keyOf({ namespace, name }: Named): Resource {
   return { face: 'key', namespace, name };
 }
 
-/** Tells a backend's drone to stop it. @returns null if it had ended. @throws {LeaseError} `backend.not_found`. */
+/**
+ * Tells a backend's drone to stop it. @returns null if it had ended; otherwise `record` is called in the same transaction.
+ * @throws {LeaseError} `backend.not_found`.
+ */
 export async function terminateBackend(
   store: Store,
   request: {
@@ -85,6 +89,7 @@ export async function terminateBackend(
     readonly mode: 'soft' | 'hard';
     readonly namespaces: readonly string[] | null;
   },
+  record: (tx: RecordSql) => Promise<void>,
 ): Promise<StoppingBackend | null> {
   return store.general.$transaction(async (tx) => {
     const known = await tx.$queryRaw<{ id: string }[]>`
@@ -103,6 +108,7 @@ export async function terminateBackend(
         withdrawSpawn: false,
       },
     );
+    if (stopping !== null) await record(tx);
     return stopping;
   });
 }

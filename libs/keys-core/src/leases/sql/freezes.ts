@@ -44,7 +44,7 @@ const IS_CURRENT = fragment`(f.removed_at is null and f.ends_at > clock_timestam
  * found it not frozen are done. Read after the lock: the database's clock, and how many freezes there are.
  */
 export async function takeFreezes(
-  tx: Sql<'slowLane'>,
+  tx: Sql<'general'>,
   lockMs: number,
 ): Promise<{ readonly asOf: number; readonly count: number }> {
   await limitLockWait(tx, lockMs);
@@ -67,7 +67,7 @@ export interface NewFreeze extends FreezePlace {
 }
 
 /** Adds a freeze, under the lock of {@link takeFreezes}. */
-export async function insertFreeze(tx: Sql<'slowLane'>, freeze: NewFreeze): Promise<FreezeRow> {
+export async function insertFreeze(tx: Sql<'general'>, freeze: NewFreeze): Promise<FreezeRow> {
   const { recurrence, window, allow } = freeze;
   const rows = await tx.$queryRaw<FreezeRow[]>`
     insert into environment_freeze as f (

@@ -25,7 +25,7 @@ import { type Resource, resourceKey } from '../../kernel/resource.ts';
 import { createJoinForEnvironment } from '../../leases/environment-waiting.ts';
 import type { FreezeService } from '../../leases/index.ts';
 import type { CrashPoints } from '../crash-points.ts';
-import { aRequest, type Kernel } from '../kernel-fixture.ts';
+import { aRequest, BY, type Kernel } from '../kernel-fixture.ts';
 import { declarePermits } from '../pool-fixture.ts';
 import type {
   Decision,
@@ -468,7 +468,7 @@ const freezing = fc
       const resource: Resource = { face: 'environment', namespace: `${run}.environment`, name };
       const untilMs = model.nowMs + ms;
       const until = new Date(untilMs).toISOString();
-      await freezes.freeze({ ...resource, action, reason: 'audit', until }, OPERATOR);
+      await freezes.freeze({ ...resource, action, reason: 'audit', until }, OPERATOR, BY);
       model.freezes.push({ key: resourceKey(resource), action, untilMs });
     }),
   );
