@@ -4,8 +4,8 @@ import { text } from 'node:stream/consumers';
 import { setImmediate } from 'node:timers/promises';
 import { processEnvironment } from './config.ts';
 import { EXIT_CODES, SIGNAL_EXIT_CODE } from './failures.ts';
-import { runCli } from './program.ts';
 import { readSecret } from './processes.ts';
+import { runCli } from './program.ts';
 
 /** One Ctrl-C arrives twice: from the terminal, and from npm, which passes it on. */
 const SAME_SIGNAL_MS = 1_000;
