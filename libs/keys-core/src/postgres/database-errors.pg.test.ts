@@ -235,6 +235,12 @@ describe('the classification of a failed statement', () => {
       'unavailable',
     ],
     [
+      'a new connection that is not open in time',
+      new Error('Connection terminated due to connection timeout'),
+      'unavailable',
+    ],
+    ['an answer that does not come in time', new Error('Query read timeout'), 'lost'],
+    [
       'a server that has gone silent under a statement',
       Object.assign(new Error('read ETIMEDOUT'), { code: 'ETIMEDOUT' }),
       'lost',

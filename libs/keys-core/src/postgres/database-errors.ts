@@ -82,9 +82,9 @@ const FAILURE_OF_CLASS: Record<string, DatabaseFailure> = {
 
 /** Messages of errors that carry no SQLSTATE: the statement was in flight, or was never sent. */
 const LOST_MESSAGE =
-  /connection terminated|query read timeout|ECONNRESET|EPIPE|(?:read|write) E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH)|server closed the connection|ConnectionClosed|socket hang up|is not queryable/iu;
+  /connection terminated(?! due to connection timeout)|query read timeout|ECONNRESET|EPIPE|(?:read|write) E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH)|server closed the connection|ConnectionClosed|socket hang up|is not queryable/iu;
 const UNAVAILABLE_MESSAGE =
-  /ECONNREFUSED|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|timeout exceeded when trying to connect|can't reach database|DatabaseNotReachable|starting a transaction|P2024|P2028/iu;
+  /ECONNREFUSED|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|timeout exceeded when trying to connect|terminated due to connection timeout|can't reach database|DatabaseNotReachable|starting a transaction|P2024|P2028/iu;
 
 /** @see DatabaseFailure */
 export function databaseFailureOf(error: unknown): DatabaseFailure {

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startUrlProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
 import { databaseFailureOf } from './database-errors.ts';
-import { openPool, UNPREPARED } from './pool.ts';
+import { openPool, type Pool, UNPREPARED } from './pool.ts';
 
 /** A database, and a store with one connection to it, whose answers can be held back. */
 async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: FaultProxy }> {
@@ -11,6 +11,25 @@ async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: Fa
   onTestFinished(() => proxy.close());
   const held = await openKernel({ databaseUrl: url, connectionsMax: 1 });
   return { direct, held, proxy };
+}
+
+/** A pool with one connection, whose statements may take 50 ms. */
+function aPool(databaseUrl: string): Pool<'general'> {
+  const pool = openPool<'general'>({
+    databaseUrl,
+    max: 1,
+    statementTimeoutMs: 50,
+    prepared: UNPREPARED,
+    isKept: false,
+    onError: () => undefined,
+  });
+  onTestFinished(() => pool.close());
+  return pool;
+}
+
+/** Which process of the server has its connection. */
+function backendOf(pool: Pool<'general'>): Promise<unknown> {
+  return pool.$queryRaw`select pg_backend_pid() as pid`;
 }
 
 describe('the connections of a store', () => {
@@ -39,34 +58,38 @@ describe('the connections of a store', () => {
     proxy.heal();
 
     expect(await first).toEqual([{ status: 'fulfilled', value: [{ caller: 'the first' }] }]);
-    expect(await second).toMatchObject([{ status: 'rejected' }]);
+    expect(await second).toEqual([{ status: 'fulfilled', value: [{ caller: 'the second' }] }]);
     expect(await general.$queryRaw`select 'the third' as caller`).toEqual([
       { caller: 'the third' },
     ]);
     expect(uncaught).not.toHaveBeenCalled();
   });
 
+  test('go on after a statement that failed, alone or in a transaction', async () => {
+    const { databaseUrl } = await openKernel();
+    const pool = aPool(databaseUrl);
+    const first = await backendOf(pool);
+
+    await expect(pool.$queryRaw`select 1 / 0`).rejects.toThrow('division by zero');
+    await expect(pool.$transaction((tx) => tx.$queryRaw`select 1 / 0`)).rejects.toThrow(
+      'division by zero',
+    );
+
+    expect(await backendOf(pool)).toEqual(first);
+  });
+
   test('of a host that has fallen silent fail what was sent, with an unknown outcome, and are replaced', async () => {
     const { databaseUrl } = await openKernel();
     const { proxy, url } = await startUrlProxy(databaseUrl);
     onTestFinished(() => proxy.close());
-    const pool = openPool<'general'>({
-      databaseUrl: url,
-      max: 1,
-      statementTimeoutMs: 50,
-      prepared: UNPREPARED,
-      isKept: false,
-      onError: () => undefined,
-    });
-    onTestFinished(() => pool.close());
-    const backendOf = async (): Promise<unknown> => pool.$queryRaw`select pg_backend_pid() as pid`;
-    const first = await backendOf();
+    const pool = aPool(url);
+    const first = await backendOf(pool);
 
     proxy.drop();
-    const lost = await backendOf().catch((error: unknown) => error);
+    const lost = await backendOf(pool).catch((error: unknown) => error);
     proxy.heal();
 
     expect(databaseFailureOf(lost)).toBe('lost');
-    expect(await backendOf()).not.toEqual(first);
+    expect(await backendOf(pool)).not.toEqual(first);
   });
 });

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
+import { databaseFailureOf, sqlStateOf } from './database-errors.ts';
 import { KEEP_ALIVE_MS, SILENT_MS } from './hints.ts';
 import { inTransaction } from './service-database.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
@@ -63,30 +64,49 @@ export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name
   const { nameOf } = options.prepared;
   const connections = connect(options);
   let ending: Promise<void> | undefined;
-  const sqlOn = (sender: () => pg.Pool | pg.PoolClient): PoolSql<Name> => {
-    const send = async (
+  const sqlOn = (send: (query: pg.QueryConfig) => Promise<pg.QueryResult>): PoolSql<Name> => {
+    const sendStatement = (
       query: TemplateStringsArray | Fragment,
       values: unknown[],
     ): Promise<pg.QueryResult> => {
       const statement = statementOf(query, values);
       const { text } = statement;
-      return sender().query({ name: nameOf?.(text), text, values: statement.values });
+      return send({ name: nameOf?.(text), text, values: statement.values });
     };
     return {
       $queryRaw: async <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) =>
-        (await send(query, values)).rows as Rows,
-      $executeRaw: async (query, ...values) => (await send(query, values)).rowCount ?? 0,
+        (await sendStatement(query, values)).rows as Rows,
+      $executeRaw: async (query, ...values) => (await sendStatement(query, values)).rowCount ?? 0,
     };
   };
+  const on = (connection: () => pg.PoolClient): PoolSql<Name> =>
+    sqlOn(async (query) => connection().query(query));
   return {
-    ...sqlOn(() => connections),
+    ...sqlOn((query) => sendOnce(connections, query)),
     $transaction: (work) =>
-      inTransaction({ connect: () => connections.connect() }, (client) => work(sqlOn(client))),
-    on: sqlOn,
+      inTransaction({ connect: () => connections.connect() }, (client) => work(on(client))),
+    on,
     connections,
     reserve: () => openAll(connections, options.max),
     close: () => (ending ??= connections.end()),
   };
+}
+
+/**
+ * Sends one statement. A connection on which one has failed goes on: the pool's own method would close it, and when
+ * others have all connections of the database there may be no other.
+ */
+async function sendOnce(pool: pg.Pool, query: pg.QueryConfig): Promise<pg.QueryResult> {
+  const connection = await pool.connect();
+  try {
+    const result = await connection.query(query);
+    connection.release();
+    return result;
+  } catch (error) {
+    const isOver = sqlStateOf(error) === undefined || databaseFailureOf(error) === 'lost';
+    connection.release(isOver);
+    throw error;
+  }
 }
 
 function connect({
