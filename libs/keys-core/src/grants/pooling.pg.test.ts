@@ -21,9 +21,16 @@ import { declarePermits } from '../testing/pool-fixture.ts';
 const permit = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'permit', ...change });
 const shared = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'shared', ...change });
 
+const MODE_REFUSED = { reason: { code: 'request.invalid', details: { field: 'mode' } } };
+
 async function outcomes(kernel: Kernel, requests: readonly GrantRequest[]): Promise<string[]> {
   const answers = await Promise.all(requests.map((request) => kernel.leases.grant(request)));
   return answers.map(({ outcome }) => outcome).sort();
+}
+
+/** What became of requests that are sent at the same moment, and so by one statement. */
+function settled({ leases }: Kernel, requests: readonly GrantRequest[]) {
+  return Promise.allSettled(requests.map((request) => leases.grant(request)));
 }
 
 /** Takes a place in the line for a key, for an ordinary request. */
@@ -442,6 +449,47 @@ describe('shared and exclusive', () => {
       { code: 'request.invalid', details: { field: 'mode' } },
       { code: 'request.invalid', details: { field: 'mode' } },
     ]);
+  });
+
+  test('a request to share a scope is refused with its mode, also in one statement with one for a permit of it', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    await granted(kernel, { mode: 'permit' });
+
+    const [sharing, beside] = await settled(kernel, [shared(), permit()]);
+
+    expect(sharing).toMatchObject(MODE_REFUSED);
+    expect(beside).toMatchObject({ value: { outcome: 'granted' } });
+  });
+
+  test('a request that has waited to share a scope is refused, also in one statement with one for a permit of it', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 3 });
+    await granted(kernel, { mode: 'permit' });
+    const waiting = shared({ isQueued: true });
+    await kernel.store.general.$executeRaw`
+      insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until, mode)
+      values ('lease', 'test', 'thing', ${waiting.leaseId}::uuid, 'w', 'p',
+        clock_timestamp() + interval '1 hour', 'shared')`;
+
+    const [sharing, beside] = await settled(kernel, [waiting, permit()]);
+
+    expect(sharing).toMatchObject(MODE_REFUSED);
+    expect(beside).toMatchObject({ value: { outcome: 'granted' } });
+  });
+
+  test('a request for a permit of a scope that is held alone is refused with its mode, also in one statement with one for it alone', async () => {
+    const kernel = await openKernel();
+    const sharing = await granted(kernel, { mode: 'shared' });
+    await kernel.leases.release('lease', releaseOf(sharing));
+    await granted(kernel, { mode: 'exclusive' });
+    await declarePermits(kernel, { perKey: 3 });
+
+    const asked = [aRequest({ mode: 'exclusive' }), permit()];
+    const [alone, permitted] = await settled(kernel, asked);
+
+    expect(permitted).toMatchObject(MODE_REFUSED);
+    expect(alone).toMatchObject({ value: { outcome: 'held' } });
   });
 
   test('a request to share a lease that has permits is refused, and spoils none of them', async () => {

@@ -255,7 +255,7 @@ export async function readPools(
       extract(epoch from f.valid_until - clock_timestamp())::float8 * 1000 as "lapsesInMs",
       coalesce(f.count, 0)::int as "waiterCount", coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
     from wanted w
-    left join own o on o.namespace = w.namespace and o.head = w.head
+    left join own o on o.namespace = w.namespace and o.head = w.head and o.kind = w.kind
     left join entitled e on e.lease_id = w.lease_id
     left join used u on u.namespace = w.namespace and u.head = w.head
     left join used_of_key k on k.namespace = w.namespace and k.head = w.head and k.scope = w.name
@@ -386,7 +386,7 @@ function judgedRows(
       union all
       select o.*, w.name, w.lease_id, w.mode, 1, w.place
       from wanted w
-      join own o on o.namespace = w.namespace and o.head = w.head
+      join own o on o.namespace = w.namespace and o.head = w.head and o.kind = w.kind
       where not w.is_queued and (w.request_id is null or not ${IS_USED})
     ),
     ranked as (
@@ -413,7 +413,8 @@ function judgedRows(
           partition by w.namespace, w.head order by r.step, r.place
         ) as turn
       from wanted w
-      join roomy r on r.lease_id = w.lease_id
+      -- Requests of both kinds may be for one scope, which is a pool of one kind.
+      join roomy r on r.lease_id = w.lease_id and r.kind = w.kind
       left join ticket t on t.ticket_id = w.lease_id
       left join used u on u.namespace = w.namespace and u.head = w.head
       where (not w.is_queued or t.ticket_id is not null) and ${IS_KEPT}
