@@ -330,6 +330,22 @@ describe('permits', () => {
     expect(during).not.toMatchObject({ outcome: 'granted' });
     expect(after.outcome).toBe('granted');
   });
+
+  test('a permit that was released and whose row is locked keeps nobody from another one', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    const old = await granted(kernel, { mode: 'permit' });
+    await kernel.leases.release('lease', releaseOf(old));
+
+    const during = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
+      return outcomes(kernel, [permit(), permit({ name: 'b' })]).catch((error: unknown) => error);
+    });
+    const after = await kernel.leases.grant(permit());
+
+    expect(during).toEqual(['granted', 'granted']);
+    expect(after.outcome).toBe('granted');
+  });
 });
 
 /** The kernel's leases, with the answer to the next transition lost after it was committed. */

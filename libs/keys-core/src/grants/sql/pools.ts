@@ -82,8 +82,8 @@ interface SlotOptions {
  *   being the one of the statement's snapshot: then that snapshot has every grant of the pool. If another
  *   statement has granted meanwhile, this one grants nothing of the pool and is to be sent again. So it is of
  *   a pool whose own row is locked, unless it waits: it keeps no other pool back.
- * - **Never too many**: a slot counts as free if it was ended by somebody, or if it has run out and could be
- *   locked and judged again: a renewal may be under way. One that is locked counts as held.
+ * - **Never too many**: a slot counts as free if it was ended by somebody and nobody has locked it since, or if it is
+ *   over and could be locked and judged again: a renewal may be under way. One that is locked counts as held.
  * - **In line**: see {@link judgedRows}. A ticket is locked as in `grant`.
  * - **Tokens** of the pool grow by its own row, which the statement writes.
  * - **Order of locking**: tickets, own rows, slots; each by name. Where there is a total, the own rows of keys come last:
@@ -499,7 +499,8 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
       cross join lateral (
         select l.namespace, l.name, l.pool as scope, l.mode, l.lease_id, l.fencing_token, l.holder,
           l.granted_at, l.expires_at, substr(l.name, length(o.prefix) + 1)::int as number,
-          coalesce(${IS_ENDED_BY_WORD}, false) as is_ended,
+          -- One with a locker, as fenced work that goes on after a revocation, is judged with those that have run out.
+          coalesce(${IS_ENDED_BY_WORD} and l.xmax = '0', false) as is_ended,
           coalesce(${isTakable(belief)}, false) as is_takable, ${IS_CONFIRMED}
         from lease l
         where l.face = 'lease' and l.namespace = o.namespace
