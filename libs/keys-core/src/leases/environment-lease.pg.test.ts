@@ -4,6 +4,7 @@ import { age, eventsOf, openKernel, type Kernel } from '../testing/kernel-fixtur
 import { waitUntil } from '@leasehold/testing';
 import { lineOf } from '../testing/lease-fixture.ts';
 import { invariant } from '../kernel/errors.ts';
+import { turnTopic } from '../kernel/resource.ts';
 import { revoke } from '../grants/sql/revoke.ts';
 import {
   tryAcquireEnvironment,
@@ -207,6 +208,26 @@ describe('withEnvironmentLease', () => {
         select xmin::text from lease
       ) t`;
     expect(ids).toEqual([{ xids: 1 }]);
+  });
+
+  test('wakes the first in line when it releases', async () => {
+    const kernel = await openKernel();
+    const woken = vi.fn();
+    const next = { ...DEPLOY, holder: 'next', waitMs: 60_000 };
+    const waiting: Promise<EnvironmentAcquire>[] = [];
+
+    await use(kernel, {
+      async record() {
+        waiting.push(tryAcquireEnvironment(depsOf(kernel), 'prod', next));
+        await waitUntil(async () => (await lineOf(kernel, 'prod')).join() === 'next');
+        const [ticket] = await kernel.store.general.$queryRaw<{ id: string }[]>`
+          select ticket_id as id from lease_waiter`;
+        onTestFinished(kernel.store.hints.on(turnTopic(ticket?.id ?? ''), woken));
+      },
+    });
+
+    expect(woken).toHaveBeenCalledOnce();
+    await expect(waiting[0]).resolves.toMatchObject({ outcome: 'granted' });
   });
 
   test.each([

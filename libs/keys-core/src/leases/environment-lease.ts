@@ -17,6 +17,7 @@ import {
   notHeld,
   observeHeld,
   releaseAlone,
+  wakeWaiters,
 } from '../grants/index.ts';
 import { assertNotInHook, type CoordinatorStore } from '../postgres/guest-transaction.ts';
 import {
@@ -163,7 +164,10 @@ async function checkAndRecord<Recorded, Tx>(
     },
     close: () => Promise.resolve(),
   });
-  if (released !== undefined) observeHeld(store, released);
+  if (released !== undefined) {
+    wakeWaiters(store, released);
+    observeHeld(store, released);
+  }
   store.observer.release('environment', 'released');
   return answer;
 }
