@@ -98,6 +98,7 @@ const EMAIL = 'omar@example.com';
 const KEY = { face: 'key', namespace: 'boards.eu', name: 'q4' };
 const LEASE = { face: 'lease', namespace: 'jobs', name: 'nightly' };
 const ENVIRONMENT = { face: 'environment', namespace: 'shop', name: 'demo' };
+const WEEKENDS = { namespace: 'shop', name: null, recurrence: { schedule: '0 17 * * 5' } };
 
 interface Example {
   readonly resource?: string;
@@ -150,8 +151,8 @@ const EXAMPLES: Readonly<Record<AuditAction, Example>> = {
   },
   'environments.freeze': {
     resource: 'freeze:1',
-    detail: { namespace: 'shop', name: null, recurrence: { schedule: '0 17 * * 5' } },
-    text: 'Ada Okafor (ada@example.com) froze shop/*, again and again',
+    detail: { ...WEEKENDS, stopRunning: true },
+    text: 'Ada Okafor (ada@example.com) froze shop/*, again and again, and asked for its holders to be told to stop',
   },
   'environments.unfreeze': {
     resource: 'freeze:1',

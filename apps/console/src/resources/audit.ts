@@ -121,7 +121,7 @@ const SENTENCES: Readonly<Record<AuditAction, (said: Said) => Words>> = {
     ' froze ',
     target,
     ...(field('recurrence') === undefined ? [] : [', again and again']),
-    ...(field('stopRunning') === true ? [', and told its holders to stop'] : []),
+    ...(field('stopRunning') === true ? [', and asked for its holders to be told to stop'] : []),
   ],
   'environments.unfreeze': ({ who, target }) => [who, ' ended a freeze of ', target],
   'environments.overrideFreeze': ({ who, target }) => [

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   acquire,
   acquired,
@@ -16,6 +16,7 @@ import { LIMITS } from '../kernel/limits.ts';
 import { createFreezeService, type FreezeInput, type FreezeService } from './index.ts';
 import { tryAcquireEnvironment, withEnvironmentLease } from './environment-lease.ts';
 import type { AcquireInput } from './lease-types.ts';
+import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 
 const OPERATOR: Caller = {
   principal: 'token-o',
@@ -299,6 +300,27 @@ describe('a freeze that is made', () => {
       { at: 'team.app/prod', reason: 'incident' },
       { at: 'team.app/test', reason: 'incident' },
     ]);
+  });
+
+  test('is named where its holders could not be told to stop, who are looked at nevertheless', async () => {
+    const at = await openEnvironments();
+    const holder = await acquired(at, PROD);
+    const looked = vi.fn();
+    onTestFinished(at.store.hints.on(REVOCATIONS_TOPIC, looked));
+    const input = { ...PROD, reason: 'incident', until: inMs(HOUR_MS), stopRunning: true };
+
+    const failure = await at.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select from lease where lease_id = ${holder.leaseId}::uuid for update`;
+      return at.freezes.freeze(input, OPERATOR, BY).catch((error: unknown) => error);
+    });
+
+    const [freeze] = (await at.freezes.list({ limit: 1 }, OPERATOR)).items;
+    expect(failure).toMatchObject({
+      code: 'request.outcome_unknown',
+      message: expect.stringContaining('It is frozen') as string,
+      details: { freezeId: freeze?.freezeId },
+    });
+    expect(looked).toHaveBeenCalledOnce();
   });
 
   test('is removed with a reason, once, and kept for the history', async () => {

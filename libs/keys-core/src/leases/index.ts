@@ -128,7 +128,8 @@ export interface FreezeService {
    * Freezes environments: from the commit on nobody acquires one of them within its windows. An acquire that is
    * being decided at this moment is decided first.
    * @returns the freeze, and how many holders were told to stop.
-   * @throws {LeaseError} `request.invalid`, `quota.exceeded`, `store.unavailable`.
+   * @throws {LeaseError} `request.invalid`, `quota.exceeded`, `store.unavailable`; `request.outcome_unknown` with the
+   * `freezeId` when it is frozen, and perhaps not every holder was told to stop.
    */
   freeze(
     input: FreezeInput,
@@ -295,8 +296,22 @@ function assertRoles(roles: readonly string[]): void {
   throw invalidField('allowRoles', `must be of ${ORDERED_ROLES.join(', ')}`);
 }
 
+/** @throws {LeaseError} `request.outcome_unknown`: the freeze is committed, and so stays whatever becomes of this. */
+async function stopHolders(store: Store, freeze: FreezeRow, caller: Caller): Promise<number> {
+  const { freezeId } = freeze;
+  try {
+    return await revokeHolders(store, freeze, caller);
+  } catch (cause) {
+    const message = `It is frozen, by the freeze ${freezeId}, and not every holder may have been told to stop. Revoke their leases.`;
+    throw new LeaseError('request.outcome_unknown', message, { details: { freezeId }, cause });
+  } finally {
+    // Also of a statement whose answer was lost.
+    store.hints.notify(REVOCATIONS_TOPIC);
+  }
+}
+
 /** Revokes gracefully what is held of the environments of a freeze. Nobody else acquires one any more. */
-async function stopHolders(
+async function revokeHolders(
   store: Store,
   freeze: FreezeRow,
   { actor, namespaces }: Caller,
@@ -314,10 +329,8 @@ async function stopHolders(
     }));
     const revoked = await revoke(store.general, 'environment', requests);
     stopped += revoked.size;
-    if (revoked.size === 0 || leaseIds.length < REVOKED_PER_STATEMENT) break;
+    if (revoked.size === 0 || leaseIds.length < REVOKED_PER_STATEMENT) return stopped;
   }
-  if (stopped > 0) store.hints.notify(REVOCATIONS_TOPIC);
-  return stopped;
 }
 
 function viewOf({ datacenter }: Pick<Store, 'datacenter'>, row: FreezeRow): FreezeView {
