@@ -203,6 +203,9 @@ describe('people', () => {
     for (const name of ['b', 'c']) {
       await admin.mutate('people.invite', { email: `${name}@example.com`, role: 'viewer' });
     }
+    // Those of one millisecond have no order.
+    await on.controller.store.general.$executeRaw`
+      update person set created_at = created_at + interval '1 s' * (ascii(email) - ascii('a'))`;
 
     const first = (await admin.query('people.list', { limit: 2 })) as {
       items: { email: string }[];

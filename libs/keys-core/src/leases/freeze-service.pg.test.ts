@@ -407,7 +407,15 @@ describe('a freeze that is made', () => {
 
   test('is on one page after the other, the newest first', async () => {
     const at = await openEnvironments();
-    const made = [await frozen(at), await frozen(at), await frozen(at)];
+    const made: string[] = [];
+    for (const ageS of [3, 2, 1]) {
+      const { freezeId } = await frozen(at);
+      made.unshift(freezeId);
+      // Those of one millisecond have no order.
+      await at.store.general.$executeRaw`
+        update environment_freeze set created_at = clock_timestamp() - ${ageS}::int * interval '1 s'
+        where freeze_id = ${freezeId}::uuid`;
+    }
 
     const seen: string[] = [];
     let cursor: string | undefined;
@@ -417,7 +425,7 @@ describe('a freeze that is made', () => {
       cursor = page.nextCursor ?? undefined;
     } while (cursor !== undefined);
 
-    expect(seen).toEqual(made.map(({ freezeId }) => freezeId).reverse());
+    expect(seen).toEqual(made);
   });
 
   test('is one of a bounded number', async () => {
