@@ -2,7 +2,11 @@ import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { KEY_LADDERS, serviceLadder } from '../kernel/ladder.ts';
 import { createReaper } from '../keys/index.ts';
-import { readAgeBelief } from '../postgres/clock/clock-jumps.ts';
+import {
+  createClockJumpNotes,
+  readAgeBelief,
+  readClockJump,
+} from '../postgres/clock/clock-jumps.ts';
 import { aRequest, eventsOf, granted, type Kernel, renewalOf } from '../testing/kernel-fixture.ts';
 import { remove } from '../testing/model/remove.ts';
 import { type PassingTime, passingTime, passWatched } from '../testing/passing-time.ts';
@@ -191,6 +195,23 @@ describe('F7 the database clock steps', () => {
     await passWatched(time, 2 * 60_000, kernel);
 
     expect([atOnce, soon, await believed()]).toEqual(['unwatched', 'believed', 'believed']);
+  });
+
+  test('F7b a step is written down though the table of grants cannot be read', async () => {
+    const time = await passingTime();
+    const kernel = await longWatched(time);
+    await kernel.leases.grant(aRequest({ ladder: serviceLadder(HOUR_MS) }));
+    const { general } = kernel.store;
+    const notes = createClockJumpNotes(general);
+
+    await general.$transaction(async (tx) => {
+      await tx.$executeRaw`lock table lease in access exclusive mode`;
+      notes.add(DAY_MS);
+      await notes.flush();
+    });
+
+    expect(await readClockJump(general)).toMatchObject({ jumpMs: DAY_MS, remainingMs: HOUR_MS });
+    expect(await readAgeBelief(kernel.store)).toBe('stepped');
   });
 
   test('back: a grant whose renewal was refused as expired stays expired', async () => {

@@ -10,7 +10,7 @@ export interface ClockJumpView {
   readonly at: string;
   /** How far the clock stepped, in milliseconds; negative when it stepped back. */
   readonly jumpMs: number;
-  /** Until when the expiry of a grant from before the step may not be believed. */
+  /** Until when, at the latest, the expiry of a grant from before the step may not be believed. */
   readonly unsureUntil: string;
   /** The time until then; 0 when every expiry is believed again. */
   readonly remainingMs: number;
@@ -25,17 +25,14 @@ const SAME_WITHIN_S = 10;
 
 /**
  * Writes down a step that this process has met a moment ago. Grants from before it are doubted for their own
- * TTL (see `clock-watch.ts`), so all are believed after the longest of those that are not surely over.
- *
- * - **Index**: none. A step is rare, and the table of grants is read once.
+ * TTL (see `clock-watch.ts`), so all are believed after the longest TTL that was ever asked for. That is one row:
+ * a statement that read all grants could be too slow to be written at all, and retention goes by what is written.
  */
 async function noteClockJump(sql: Sql<'general'>, jumpMs: number): Promise<void> {
   await sql.$queryRaw`
     insert into clock_jump (at, jump_ms, unsure_until)
-    select c.at, ${Math.round(jumpMs)}::bigint, c.at + coalesce((
-      select max(l.ttl_ms) from lease l
-      where l.end_reason is null or l.end_reason = 'expired' or l.stops_by is not null
-    ), 0) * interval '1 millisecond'
+    select c.at, ${Math.round(jumpMs)}::bigint,
+      c.at + coalesce((select e.longest_ttl_ms from database_epoch e), 0) * interval '1 millisecond'
     from (select clock_timestamp() as at) c
     returning 1 as noted`;
 }
