@@ -77,6 +77,17 @@ describe('connecting where one datacenter is alone', () => {
     for (const answer of answers) expect(answer).toEqual({ ...made, spawned: false });
   });
 
+  test('a key that runs here is answered though a datacenter that does not exist is asked for; a fresh one is refused', async () => {
+    const on = await openAlone();
+    const made = await connectAt(on);
+
+    expect(await connectAt(on, {}, 'dc9')).toEqual({ ...made, spawned: false });
+    await expect(connectAt(on, { key: keyNamed('fresh') }, 'dc9')).rejects.toMatchObject({
+      code: 'reservation.unknown_datacenter',
+    });
+    expect(await reservationsOf(on)).toHaveLength(1);
+  });
+
   test('a key whose last holder released it is granted by one statement too', async () => {
     const on = await openAlone();
     const ended = await connectAt(on);

@@ -45,6 +45,52 @@ describe('connecting across datacenters', () => {
     expect(again).toMatchObject({ backendId: first.backendId, datacenter: 'dc1', spawned: false });
   });
 
+  test('a key that has a home is answered though the datacenter that is asked for does not exist, also after a restart', async () => {
+    const world = await openDatacenters(['dc1', 'dc2']);
+    const first = await connectAt(world.get('dc1'));
+    world.restart();
+
+    const again = await connectAt(world.get('dc2'), {}, 'dc9');
+
+    expect(again).toMatchObject({ backendId: first.backendId, datacenter: 'dc1', spawned: false });
+  });
+
+  test('a key that has a home is answered though the datacenter that is asked for is unreachable', async () => {
+    const world = await openDatacenters();
+    const first = await connectAt(world.get('dc1'));
+    // What dc3 offers is known from now on.
+    await connectAt(world.get('dc2'), { key: keyNamed('other') }, 'dc3');
+    world.cut('dc3');
+
+    const again = await connectAt(world.get('dc2'), {}, 'dc3');
+
+    expect(again).toMatchObject({ backendId: first.backendId, datacenter: 'dc1', spawned: false });
+  });
+
+  test('a key of a datacenter that was given up gets a new home though callers name that datacenter, and keeps it', async () => {
+    const world = await openDatacenters();
+    const lost = await connectAt(world.get('dc2'), {}, 'dc3');
+    world.giveUp('dc3');
+
+    const next = await connectAt(world.get('dc2'), {}, 'dc3');
+    world.restart();
+    const again = await connectAt(world.get('dc1'), {}, 'dc3');
+
+    expect(lost.datacenter).toBe('dc3');
+    expect(next).toMatchObject({ datacenter: 'dc2', spawned: true });
+    expect(again).toEqual({ ...next, spawned: false });
+  });
+
+  test('a fresh key is refused where the datacenter that is asked for was given up', async () => {
+    const world = await openDatacenters();
+    world.giveUp('dc3');
+
+    await expect(connectAt(world.get('dc2'), {}, 'dc3')).rejects.toMatchObject({
+      code: 'reservation.datacenter_given_up',
+    });
+    expect(await world.reservations.read(['', 'demo'])).toBeUndefined();
+  });
+
   test('an unknown datacenter is refused, with the known ones in the error', async () => {
     const world = await openDatacenters(['dc1', 'dc2']);
 

@@ -56,7 +56,9 @@ export function createConnecting(
     named: string | undefined,
   ): Promise<boolean> {
     if (spawn !== undefined) {
-      await homes.adopt(home, key, await placing.find(spawn, named));
+      // A caller that has always named the datacenter that is lost gets another home too.
+      const wish = named === undefined || homes.isGivenUp(named) ? undefined : named;
+      await homes.adopt(home, key, await placing.find(spawn, wish));
       return true;
     }
     const status = await homes.statusAt(home.reservationId, key);
@@ -181,7 +183,8 @@ async function homeOf(
   const remembered = resolver.peek(key);
   if (remembered !== undefined) return remembered;
   const near = placing.remembered(spawn, fresh.datacenter);
-  // A datacenter that is asked what it offers may be far away, and the key may have a home.
+  // A datacenter that is asked what it offers may be far away, and one that was named may not exist any more: the
+  // key may have a home, which counts whatever was named.
   const home = near === undefined ? await resolver.resolve(key) : undefined;
   if (home !== undefined) return home;
   const datacenter = near ?? (await placing.find(spawn, fresh.datacenter));

@@ -40,6 +40,8 @@ export interface Homes {
   statusAt(reservationId: string, key: ReservationKey): Promise<ReservationStatus>;
   /** @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.datacenter_given_up`. */
   assertKnown(datacenter: string): void;
+  /** Whether there is such a datacenter, and it was not given up. */
+  isKnown(datacenter: string): boolean;
   /** @throws {LeaseError} `reservation.conflict` for a reservation of another datacenter. */
   assertHere(reservationId: string): void;
   reserve(key: ReservationKey, wanted: FreshKey): Promise<Reserved>;
@@ -78,11 +80,17 @@ class KnownHomes implements Homes {
       : peerOf(this.#deps.peers, datacenter).reservationStatus(reservationId, key);
   }
 
+  isKnown(datacenter: string): boolean {
+    const { store, peers, givenUp } = this.#deps;
+    if (givenUp.find(datacenter) !== undefined) return false;
+    return datacenter === store.datacenter || peers.get(datacenter) !== undefined;
+  }
+
   assertKnown(datacenter: string): void {
+    if (this.isKnown(datacenter)) return;
     const { store, peers, givenUp } = this.#deps;
     const lost = givenUp.find(datacenter);
     if (lost !== undefined) throw givenUpError(lost);
-    if (datacenter === store.datacenter || peers.get(datacenter) !== undefined) return;
     throw new LeaseError(
       'reservation.unknown_datacenter',
       `There is no datacenter "${datacenter}".`,
@@ -130,12 +138,13 @@ class KnownHomes implements Homes {
     this.assertKnown(datacenter);
     const known = this.#deps.resolver.peek(key);
     if (known !== undefined) return { outcome: 'existing', ...known };
-    // A fresh key is not given to a datacenter that is known to be unreachable: it would be stuck.
-    peers.get(datacenter)?.assertReachable();
     let takeBack: (() => void) | undefined;
     try {
+      // A fresh key is not given to a datacenter that is known to be unreachable: it would be stuck.
+      peers.get(datacenter)?.assertReachable();
       takeBack = use?.startReserving();
     } catch (refusal) {
+      // A key that has a home already needs no other.
       const existing = await this.#deps.resolver.resolve(key);
       if (existing === undefined) throw refusal;
       return { outcome: 'existing', ...existing };

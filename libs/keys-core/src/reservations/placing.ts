@@ -54,17 +54,18 @@ function createOffers(clock: Pick<Clock, 'nowMs'>, read: () => Promise<Offered>)
 export interface PlacingDeps {
   readonly store: Pick<Store, 'datacenter' | 'clock'>;
   readonly peers: Peers;
-  readonly homes: Pick<Homes, 'assertKnown' | 'isGivenUp'>;
+  readonly homes: Pick<Homes, 'assertKnown' | 'isKnown' | 'isGivenUp'>;
   /** What this datacenter offers; by default everything. */
   readonly offered?: (() => Promise<Offered>) | undefined;
 }
 
 export interface Placing {
-  /** The place of a fresh key, if that is known without asking anybody. */
+  /** The place of a fresh key, if that is known without asking anybody; not one that {@link find} refuses. */
   remembered(wanted: WantedProgram, named: string | undefined): string | undefined;
   /**
    * The place of a fresh key. Asks the datacenters.
-   * @throws {LeaseError} `spawn.no_drone`, `spawn.not_allowed`, `reservation.unknown_datacenter`.
+   * @throws {LeaseError} `spawn.no_drone`, `spawn.not_allowed`, `reservation.unknown_datacenter`,
+   * `reservation.datacenter_given_up`.
    */
   find(wanted: WantedProgram, named: string | undefined): Promise<string>;
   /** What a connect failed with; if its key's home has no drone for the program, with the home and what moves the key. */
@@ -87,8 +88,7 @@ export function createPlacing(deps: PlacingDeps): Placing {
   const asking = new Asking(deps);
   return {
     remembered(wanted, named = here) {
-      homes.assertKnown(named);
-      return asking.remembers(named, wanted) ? named : undefined;
+      return homes.isKnown(named) && asking.remembers(named, wanted) ? named : undefined;
     },
 
     async find(wanted, named) {

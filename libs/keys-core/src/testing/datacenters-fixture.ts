@@ -5,6 +5,7 @@ import {
 import type { Peer, Peers, ReservationService } from '../reservations/reservation-types.ts';
 import { createReservationService } from '../reservations/index.ts';
 import { LeaseError } from '../kernel/errors.ts';
+import type { GivenUp, GivenUpDatacenters } from '../reservations/given-up.ts';
 import type { SessionRef } from '../fleet/sql/drone-sessions.ts';
 import type { ConnectInput, ConnectResult } from '../keys/key-types.ts';
 import { aDrone } from './fleet-fixture.ts';
@@ -42,6 +43,8 @@ export interface TestDatacenters {
   /** From now on nothing reaches or leaves this datacenter. */
   cut(name: string): void;
   heal(name: string): void;
+  /** From now on nothing reaches it, and the others give its keys other homes. */
+  giveUp(name: string): void;
   /** Watches or breaks outside calls; undefined to leave them alone. */
   outside: Outside | undefined;
   /** Called when a connect has chosen a drone, and before it asks for the grant. */
@@ -57,6 +60,8 @@ export async function openDatacenters(
   const shared = await openKernel();
   const reservations = createPostgresReservationStore(shared.store);
   const away = new Set<string>();
+  const lost = new Map<string, GivenUp>();
+  const givenUp: GivenUpDatacenters = { find: (name) => lost.get(name), list: () => [] };
   const all: TestDatacenter[] = [];
   const callCounts = new Map<Outside | undefined, number>();
 
@@ -72,6 +77,10 @@ export async function openDatacenters(
     },
     cut: (name) => void away.add(name),
     heal: (name) => void away.delete(name),
+    giveUp(name) {
+      away.add(name);
+      lost.set(name, givenUpNow(name));
+    },
     restart() {
       for (const one of all) one.service = serviceOf(one);
     },
@@ -88,11 +97,7 @@ export async function openDatacenters(
     callCounts.set(outside, outsideCall.number + 1);
     outside?.before(outsideCall);
     if (away.has(from) || away.has(to)) {
-      throw to === STORE
-        ? new LeaseError('reservation.store_unreachable')
-        : new LeaseError('reservation.datacenter_unreachable', undefined, {
-            details: { datacenter: to },
-          });
+      throw to === STORE ? new LeaseError('reservation.store_unreachable') : unreachable(to);
     }
     const answer = await ask();
     outside?.after(outsideCall);
@@ -125,7 +130,9 @@ export async function openDatacenters(
   function peer(from: string, to: string): Peer {
     return {
       datacenter: to,
-      assertReachable: () => undefined,
+      assertReachable() {
+        if (away.has(to)) throw unreachable(to);
+      },
       offered: () => call(from, to, 'offers', () => world.get(to).offered()),
       connect: (input, caller, signal) =>
         call(from, to, 'connect', () => world.get(to).service.connectHere(input, caller, signal)),
@@ -148,6 +155,7 @@ export async function openDatacenters(
       offered,
       reservations: storeFor(name),
       peers: peersFor(name),
+      givenUp,
     });
   }
 
@@ -164,6 +172,24 @@ export async function openDatacenters(
 }
 
 const STORE = 'the store';
+
+function unreachable(datacenter: string): LeaseError {
+  return new LeaseError('reservation.datacenter_unreachable', undefined, {
+    details: { datacenter },
+  });
+}
+
+function givenUpNow(datacenter: string): GivenUp {
+  const [at, by, reason] = ['2026-01-01T00:00:00.000Z', 'alice', 'it burnt down'];
+  return {
+    datacenter,
+    declaredAt: at,
+    declaredBy: by,
+    declaredIn: 'dc1',
+    reason,
+    opened: { at, by, reason, tokenFloor: '1', isAbandoned: true },
+  };
+}
 
 /** Connects to the key `demo` through a datacenter, unless `change` says otherwise. */
 export function connectAt(
