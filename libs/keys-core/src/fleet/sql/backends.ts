@@ -52,6 +52,7 @@ type BackendRow = Omit<Dated<BackendView, Instants>, 'key' | 'logFiles' | 'usage
     readonly used: readonly [memoryBytes: number, cpus: number | null] | null;
   };
 
+const IS_LIVE = fragment`b.status_rank < ${statusRank('terminated')}`;
 const IS_USAGE_FRESH = fragment`d.usage_at > clock_timestamp() - interval '1 minute'`;
 
 const BACKEND_COLUMNS = fragment`
@@ -64,7 +65,7 @@ const BACKEND_COLUMNS = fragment`
     then greatest(b.last_used_at, b.status_at) + b.idle_stop_seconds * interval '1 second'
   end as "idleStopAt", b.created_at as "createdAt",
   b.status_at as "statusAt", d.log_folder as "logFolder",
-  case when b.status_rank < ${statusRank('terminated')} and ${IS_USAGE_FRESH} then d.usage -> b.id end as used`;
+  case when ${IS_LIVE} and ${IS_USAGE_FRESH} then d.usage -> b.id end as used`;
 
 function backendView({ name, namespace, tag, logFolder, used, ...row }: BackendRow): BackendView {
   return {
@@ -116,10 +117,7 @@ async function listByUsage(
 ): Promise<{ items: BackendView[]; nextCursor: string | null }> {
   const isAscending = input.direction === 'asc';
   const direction = isAscending ? fragment`asc` : fragment`desc`;
-  const filters = [
-    fragment`b.status_rank < ${statusRank('terminated')}`,
-    ...filtersOf(input, limits),
-  ];
+  const filters = [IS_LIVE, ...filtersOf(input, limits)];
   if (input.cursor !== undefined) {
     const [place = '', id = ''] = decodeCursor(input.cursor, 2);
     if (place === '' || !Number.isFinite(Number(place))) throw invalidCursor();
@@ -156,12 +154,13 @@ export async function countBackends(
   );
 }
 
+/** The status is asked by its rank, which `backend_drone_id_status_rank_idx` has: most backends have ended long ago. */
 function filtersOf(input: FilterOf<BackendListInput>, limits: NamespaceLimits): Fragment[] {
   return [
     withinLimits(limits, fragment`b.namespace`),
     ...(input.droneId === undefined ? [] : [fragment`b.drone_id = ${input.droneId} collate "C"`]),
-    ...(input.status === undefined ? [] : [fragment`b.status = ${input.status}`]),
-    ...(input.live === true ? [fragment`b.status <> 'terminated'`] : []),
+    ...(input.status === undefined ? [] : [fragment`b.status_rank = ${statusRank(input.status)}`]),
+    ...(input.live === true ? [IS_LIVE] : []),
     ...(input.program === undefined ? [] : [fragment`b.program = ${input.program}`]),
     ...ofNamespace(input),
     ...(input.name === undefined ? [] : [fragment`b.name = ${input.name} collate "C"`]),

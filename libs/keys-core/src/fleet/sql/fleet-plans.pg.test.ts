@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { fillDatabase } from '../../testing/explaining.ts';
 import { openKernel } from '../../testing/kernel-fixture.ts';
-import { getBackend, listBackends, readBackendStates } from './backends.ts';
+import { countBackends, getBackend, listBackends, readBackendStates } from './backends.ts';
 import { heldLeaseIds, chooseDrone } from './drones.ts';
 import { acknowledgeAction, readOutboxes } from './outbox.ts';
 
@@ -60,5 +60,24 @@ describe('plans of the fleet', () => {
 
     expect(plans).toHaveLength(8);
     for (const plan of plans) expect(plan).not.toMatch(/Seq Scan on backend/u);
+  });
+
+  test('what runs is listed and counted without reading what has ended', async () => {
+    const kernel = await openKernel();
+    const { planOf, close } = await fillDatabase(kernel.databaseUrl, FILL);
+    onTestFinished(close);
+    const running = [
+      { droneId: 'd1', live: true },
+      { droneId: 'd1', status: 'ready' },
+    ] as const;
+
+    const plans: string[] = [];
+    for (const filter of running) {
+      plans.push(await planOf((sql) => listBackends(sql, { ...filter, limit: 100 }, null)));
+      plans.push(await planOf((sql) => countBackends(sql, filter, null)));
+    }
+    plans.push(await planOf((sql) => countBackends(sql, { live: true }, null)));
+
+    for (const plan of plans) expect(plan).toMatch(/Index Cond: .*status_rank [<=]/u);
   });
 });
