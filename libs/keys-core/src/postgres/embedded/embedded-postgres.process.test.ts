@@ -1,5 +1,5 @@
 import { readdirSync, readlinkSync } from 'node:fs';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -95,6 +95,44 @@ test('a file without a port does not matter, whatever is in it', async () => {
 
     expect(database, kept).toMatchObject({ lostPort: undefined });
   }
+});
+
+test.each([
+  [
+    'that has files and no cluster',
+    () => Promise.resolve(),
+    /data is not empty, and has no PG_VERSION/u,
+  ],
+  [
+    'whose PG_VERSION cannot be read',
+    (data: string) => symlink('PG_VERSION', join(data, 'PG_VERSION')),
+    /ELOOP/u,
+  ],
+])('a data folder %s is refused, and left as it is', async (_what, damage, message) => {
+  const options = await setUp();
+  const data = join(options.dataDir, 'data');
+  await mkdir(data, { recursive: true, mode: 0o700 });
+  await writeFile(join(data, 'precious'), 'data');
+  await writeFile(join(options.dataDir, 'password'), 'its password');
+  await damage(data);
+
+  await expect(supervisePostgres(options)).rejects.toMatchObject({
+    code: 'config.invalid',
+    message: expect.stringMatching(message) as string,
+  });
+
+  expect(await readFile(join(data, 'precious'), 'utf8')).toBe('data');
+  expect(await readFile(join(options.dataDir, 'password'), 'utf8')).toBe('its password');
+});
+
+test('an empty data folder is used', async () => {
+  const options = await setUp();
+  await mkdir(join(options.dataDir, 'data'), { recursive: true, mode: 0o700 });
+
+  const database = await supervisePostgres(options);
+  onTestFinished(() => database.stop());
+
+  await expect(createDatabase(database.url('leasehold'))).resolves.toBe(true);
 });
 
 test('a stop while PostgreSQL is being restarted leaves no PostgreSQL process', async () => {

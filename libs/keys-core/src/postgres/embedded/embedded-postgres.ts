@@ -3,11 +3,13 @@ import { once } from 'node:events';
 import {
   chown,
   link,
+  readdir,
   readFile,
   readlink,
   realpath,
   rename,
   rm,
+  rmdir,
   stat,
   writeFile,
 } from 'node:fs/promises';
@@ -145,16 +147,18 @@ async function readPort(file: string): Promise<number | undefined> {
   return port > 0 && port <= PORT_MAX ? port : undefined;
 }
 
-/** Makes the cluster unless there is one. @returns its password. */
+/** Makes the cluster unless there is one. Removes no data, whatever it is. @returns its password. */
 async function initialise(
   plan: RunPlan,
   dataDir: string,
   { fsync = true }: EmbeddedPostgresOptions,
 ): Promise<string> {
   const passwordFile = path.join(plan.dir, 'password');
-  if (await stat(path.join(dataDir, 'PG_VERSION')).catch(() => undefined)) {
+  if (await stat(path.join(dataDir, 'PG_VERSION')).catch(noneIfMissing)) {
     return readFile(passwordFile, 'utf8');
   }
+  const found = await readdir(dataDir).catch(noneIfMissing);
+  if (found !== undefined && found.length > 0) throw notACluster(dataDir);
   const password = randomBytes(24).toString('base64url');
   await writeFile(passwordFile, password, { mode: 0o600 });
   if (plan.user) await chown(passwordFile, plan.user.uid, plan.user.gid);
@@ -176,9 +180,24 @@ async function initialise(
   );
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 0) throw startFailure(plan.dir, output());
-  await rm(dataDir, { recursive: true, force: true });
+  // Fails if anything is in it by now.
+  await rmdir(dataDir).catch(noneIfMissing);
   await rename(draft, dataDir);
   return password;
+}
+
+function notACluster(dataDir: string): LeaseError {
+  return new LeaseError(
+    'config.invalid',
+    `${dataDir} is not empty, and has no PG_VERSION, which every PostgreSQL has: nothing was made there, and nothing removed. ` +
+      'Put a backup of it back, or move it away to start without data.',
+  );
+}
+
+/** For a file that is not there. Any other failure, as of a disk, does not show that. */
+function noneIfMissing(error: unknown): undefined {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+  throw error;
 }
 
 async function orStartFailure<T>(dir: string, step: () => Promise<T>): Promise<T> {
@@ -213,7 +232,7 @@ async function takeCluster(dir: string, dataDir: string): Promise<() => Promise<
   await writeFile(draft, mine, { mode: 0o600 });
   try {
     while (!(await linked(draft, lockFile))) {
-      const found = await readFile(lockFile, 'utf8').catch(() => undefined);
+      const found = await readFile(lockFile, 'utf8').catch(noneIfMissing);
       if (found === undefined) continue;
       const owner = parseMark(found);
       if (owner && (await isAlive(owner))) throw inUse(dir, owner.pid);
@@ -264,7 +283,7 @@ async function linked(from: string, to: string): Promise<boolean> {
  */
 async function clearPostmaster(dataDir: string): Promise<void> {
   const pidFile = path.join(dataDir, 'postmaster.pid');
-  const text = await readFile(pidFile, 'utf8').catch(() => undefined);
+  const text = await readFile(pidFile, 'utf8').catch(noneIfMissing);
   if (text === undefined) return;
   const pid = Number.parseInt(text, 10);
   if (pid > 1 && (await worksIn(pid, dataDir))) await stopOrphan(pid, dataDir);
