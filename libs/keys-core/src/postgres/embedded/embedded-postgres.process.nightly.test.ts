@@ -230,6 +230,21 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
     await stopParent(parent);
   });
 
+  test('stops the orphan of a killed parent though it may not look into processes of other users', async () => {
+    const dataDir = path.join(folder, 'postgres');
+    const parent = await startParent(dataDir);
+    const orphanPid = parent.postgresPid;
+    process.kill(orphanPid, 'SIGSTOP');
+    parent.child.kill('SIGKILL');
+    await once(parent.child, 'exit');
+
+    const next = await startParent(dataDir, ['setpriv', '--bounding-set=-sys_ptrace']);
+
+    expect(next.postgresPid).toBeGreaterThan(0);
+    expect(isAlive(orphanPid)).toBe(false);
+    await stopParent(next);
+  });
+
   test('runs as an ordinary user if that user starts it', async () => {
     await mkdir(path.join(folder, 'home'));
     await run('chown', ['nobody', path.join(folder, 'home')]);

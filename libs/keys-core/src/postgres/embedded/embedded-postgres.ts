@@ -278,8 +278,8 @@ async function linked(from: string, to: string): Promise<boolean> {
 
 /**
  * Leaves `dataDir` without a postmaster and without a pid file that would keep a new one away. A
- * number in a pid file proves nothing: after a restart it may be any process. Only a process whose
- * working folder is the data folder is taken for the postmaster.
+ * number in a pid file proves nothing: after a restart it may be any process. Only a process that
+ * {@link worksIn} the data folder is taken for the postmaster.
  */
 async function clearPostmaster(dataDir: string): Promise<void> {
   const pidFile = path.join(dataDir, 'postmaster.pid');
@@ -311,12 +311,25 @@ async function stopOrphan(pid: number, dataDir: string): Promise<void> {
   }
 }
 
-/** Whether the process lives and `dataDir` is its working folder, as a postmaster's is. */
+/**
+ * Whether the process lives and `dataDir` is its working folder, as a postmaster's is. Where that is hidden, as from the
+ * root of a container, which may not look into processes of other users, its command line tells.
+ */
 async function worksIn(pid: number, dataDir: string): Promise<boolean> {
   if (!exists(pid)) return false;
   if (process.platform !== 'linux') return true;
-  const folder = await readlink(`/proc/${String(pid)}/cwd`).catch(() => undefined);
+  const folder = await readlink(`/proc/${String(pid)}/cwd`).catch((error: unknown) => {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT' ? undefined : namedFolder(pid);
+  });
   return folder === (await realpath(dataDir).catch(() => dataDir));
+}
+
+/** The data folder in the command line of a PostgreSQL; undefined for any other process. */
+async function namedFolder(pid: number): Promise<string | undefined> {
+  const line = await readFile(`/proc/${String(pid)}/cmdline`, 'utf8').catch(() => '');
+  const [program = '', flag, folder] = line.split('\0');
+  if (path.basename(program) !== 'postgres' || flag !== '-D' || !folder) return undefined;
+  return realpath(folder).catch(() => folder);
 }
 
 function exists(pid: number): boolean {
