@@ -278,6 +278,36 @@ describe('events.watch', () => {
     expect(refused.text()).not.toContain('id: ');
   });
 
+  test('a stream whose caller leaves while it is opened gives its place back', async () => {
+    const on = await startTestController();
+    const { secret } = await on.token('viewer', { limits: { streams: 1 } });
+    // While this is under way, `events.changes` is not open.
+    const early = new pg.Client({ connectionString: on.databaseUrl });
+    await early.connect();
+    onTestFinished(() => early.end());
+    await early.query('begin');
+    await early.query('select pg_current_xact_id()');
+    const isFree = async (): Promise<boolean> => {
+      const watched = watch(clientOf(on.url, secret), { afterId: 'oldest', namespace: 'a' });
+      await waitUntil(() => watched.ids.length > 0 || watched.endedWith() !== undefined, SOON);
+      watched.stop();
+      return watched.ids.length > 0;
+    };
+    await insertEvents(on, 'a', 1);
+    const leaving = new AbortController();
+    const opening = fetch(`${on.url}/trpc/events.changes`, {
+      headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream' },
+      signal: leaving.signal,
+    }).catch(() => undefined);
+    await waitUntil(async () => !(await isFree()), SOON);
+
+    leaving.abort();
+    await opening;
+    await early.query('commit');
+
+    await expect(waitUntil(isFree, SOON)).resolves.toBe(true);
+  });
+
   test('a controller that stops cuts its readers off, and they continue at the next one', async () => {
     const one = await startTestController();
     const two = await startTestController({ databaseUrl: one.databaseUrl });

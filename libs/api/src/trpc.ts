@@ -158,8 +158,9 @@ function procedureFor(role: Role) {
       const result = await run();
       if (!result.ok) leave();
       const { data, ...rest } = answered(result);
-      // A stream that nobody ever reads from ends with its signal.
+      // A stream that nobody ever reads from ends with its signal, also if that has ended while the stream was opened.
       signal?.addEventListener('abort', leave, { once: true });
+      if (signal?.aborted === true) leave();
       return { ...rest, data: untilOver(data as AsyncIterable<unknown>, leave) };
     }),
   );
