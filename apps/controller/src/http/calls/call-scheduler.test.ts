@@ -330,6 +330,42 @@ describe('call scheduler', () => {
     expect(connection.begun).toEqual(['0']);
   });
 
+  test('messages without a valid call count as calls: beyond the rate they are refused as too many, and the connection is paused', async () => {
+    const stage = openStage();
+    let countedCount = 0;
+    const connection = stage.add('a', {
+      countCalls: (count) => {
+        countedCount += count;
+        if (countedCount <= 2) return;
+        throw new LeaseError('request.rate_limited', undefined, { details: { retryAfterMs: 250 } });
+      },
+    });
+
+    for (let nth = 0; nth < 100; nth += 1) connection.receive('{"id":');
+    for (let turns = 0; turns < 10; turns += 1) await turn();
+
+    expect(connection.refused).toEqual([
+      'undefined request.invalid',
+      'undefined request.invalid',
+      'undefined request.rate_limited',
+    ]);
+    expect(connection.isPaused).toBe(true);
+  });
+
+  test('a caller that does not read its answers gets no row of refusals for messages without a valid call', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    connection.isBehind = true;
+
+    for (let nth = 0; nth < 100; nth += 1) connection.receive('{"id":');
+    for (let turns = 0; turns < 10; turns += 1) await turn();
+
+    expect(connection.refused.length).toBeLessThan(10);
+    expect(connection.isPaused).toBe(true);
+    connection.isBehind = false;
+    while (connection.refused.length < 100) await turn();
+  });
+
   test('no call of a closed connection is begun', async () => {
     const stage = openStage();
     const connection = stage.add('a');

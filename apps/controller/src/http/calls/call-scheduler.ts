@@ -412,7 +412,7 @@ class Scheduler implements CallScheduler {
     try {
       calls = callsIn(text, connection.use.role);
     } catch (error) {
-      connection.refuse(refusableCall(text), error as LeaseError);
+      this.#refuseUnread(inbox, refusableCall(text), error as LeaseError);
       return;
     }
     this.#admit(inbox, calls.filter(isServedFirst), undefined);
@@ -430,7 +430,7 @@ class Scheduler implements CallScheduler {
     waiting: { readonly atMs: number; readonly bytes: number } | undefined,
   ): void {
     if (calls.length === 0) return;
-    const refusal = refusalOf(inbox.connection.use, calls, waiting === undefined);
+    const refusal = refusalOf(inbox.connection.use, calls.length, waiting === undefined);
     if (refusal !== undefined) this.#refuse(inbox, calls, refusal);
     else if (waiting === undefined) inbox.urgentCalls.push(...calls);
     else {
@@ -440,7 +440,14 @@ class Scheduler implements CallScheduler {
     }
   }
 
-  #refuse(inbox: Inbox, calls: readonly WireCall[], refusal: LeaseError): void {
+  /** What is no valid call counts as one, and is held back as one: its answer costs as much. */
+  #refuseUnread(inbox: Inbox, call: WireCall | undefined, error: LeaseError): void {
+    const { use } = inbox.connection;
+    this.#refuse(inbox, [call], refusalOf(use, 1, false) ?? error);
+    if (use.isBehind()) this.#hold(inbox, BEHIND_PAUSE_MS);
+  }
+
+  #refuse(inbox: Inbox, calls: readonly (WireCall | undefined)[], refusal: LeaseError): void {
     for (const call of calls) inbox.connection.refuse(call, refusal);
     const retryAfterMs = Number(refusal.details['retryAfterMs'] ?? 0);
     if (retryAfterMs > 0) this.#hold(inbox, Math.min(retryAfterMs, REFUSED_PAUSE_MS_MAX));
@@ -478,15 +485,11 @@ function isServedFirst({ params }: WireCall): boolean {
   return typeof params?.path === 'string' && isUrgentCall(params.path);
 }
 
-/** Counts calls that came together. @returns why they are refused; undefined when they are not. */
-function refusalOf(
-  use: PrincipalUse,
-  calls: readonly WireCall[],
-  isUrgent: boolean,
-): LeaseError | undefined {
+/** Counts so many calls that came together. @returns why they are refused; undefined when they are not. */
+function refusalOf(use: PrincipalUse, count: number, isUrgent: boolean): LeaseError | undefined {
   try {
-    use.assertBatch(calls.length);
-    use.countCalls(calls.length, isUrgent);
+    use.assertBatch(count);
+    use.countCalls(count, isUrgent);
     return undefined;
   } catch (error) {
     return error instanceof LeaseError ? error : new LeaseError('internal.error');

@@ -4,7 +4,7 @@ import type { FairUseOverrides } from '@leasehold/keys-core';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocket, WebSocketServer } from 'ws';
 import { openUse } from '../../testing/test-fair-use.ts';
-import { SocketFace } from './socket-face.ts';
+import { pongsOneByOne, SocketFace } from './socket-face.ts';
 
 interface Opened {
   readonly face: SocketFace;
@@ -101,4 +101,22 @@ test('messages that end hold nothing', async () => {
 
   // As much as all of them may hold: nothing else is held.
   expect(face.use.holds(400_000_000)).toBe(false);
+});
+
+test('pings as text are answered one by one: nothing gathers for a peer that reads no answers', async () => {
+  const { face, socket, network, client } = await openFace();
+  const answer = pongsOneByOne(socket);
+  const [both, texts] = [received(client, 2), received(client, 3)];
+
+  // As if the peer read nothing.
+  network.cork();
+  for (let count = 0; count < 1_000; count += 1) answer();
+  const waitingBytes = socket.bufferedAmount;
+  network.uncork();
+  await both;
+  face.send('end');
+
+  expect(waitingBytes).toBeLessThan(10);
+  // The answer to the first one, and one for all that came while it was under way.
+  expect(await texts).toEqual(['PONG', 'PONG', 'end']);
 });

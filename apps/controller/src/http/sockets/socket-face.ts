@@ -100,6 +100,29 @@ function readingOfTurn(clock: Clock): () => number {
   };
 }
 
+/**
+ * Answers the pings that clients write as text. The next answer is sent when the network has taken the one before: for a
+ * peer that reads none of them no more than one is kept.
+ */
+export function pongsOneByOne(socket: WebSocket): () => void {
+  let isUnderWay = false;
+  let isNextAsked = false;
+  const answer = (): void => {
+    if (isUnderWay) {
+      isNextAsked = true;
+      return;
+    }
+    isUnderWay = true;
+    socket.send('PONG', (error) => {
+      isUnderWay = false;
+      if (!isNextAsked || error instanceof Error) return;
+      isNextAsked = false;
+      answer();
+    });
+  };
+  return answer;
+}
+
 /** A close code of the private range: this connection has no token in force, or no longer has one. */
 export const TOKEN_ENDED = 4_401;
 const CLOSE_MS_MAX = 1_000;

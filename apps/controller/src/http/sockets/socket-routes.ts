@@ -27,7 +27,14 @@ import {
 } from '../request-context.ts';
 import { followAccess, type FollowedConnections } from './open-connections.ts';
 import { UNREAD_POLL_MS } from './slow-readers.ts';
-import { callEncoder, endSocket, keepSocket, SocketFace, TOKEN_ENDED } from './socket-face.ts';
+import {
+  callEncoder,
+  endSocket,
+  keepSocket,
+  pongsOneByOne,
+  SocketFace,
+  TOKEN_ENDED,
+} from './socket-face.ts';
 
 const SERVICE_RESTART = 1_012;
 const TOO_LARGE = 1_009;
@@ -190,8 +197,9 @@ function serve(
     close();
     closeConnection();
   });
+  const answerPing = pongsOneByOne(socket);
   const take = (text: string): void => {
-    if (text === 'PING') socket.send('PONG');
+    if (text === 'PING') answerPing();
     else if (access.role === 'viewer' && text.length > VIEWER_MESSAGE_BYTES_MAX) {
       endSocket(socket, TOO_LARGE, 'the message is too large');
     } else if (text !== 'PONG') receive(text);
