@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { describeError, errorBody, type AppRouter } from '@leasehold/api';
+import { describeError, errorBody, type AppRouter, type ForwardedCall } from '@leasehold/api';
 import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { createTRPCClient, httpLink } from '@trpc/client';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
   createPeerClient,
   createPeerReachability,
@@ -77,10 +77,10 @@ interface Answered {
 const PONG: Answered = { status: 200, body: { result: { data: { datacenter: 'dc2' } } } };
 
 /**
- * A datacenter that answers all calls like this, or none, after it has broken some connections; a moment ago
- * it was known to be away.
+ * A datacenter that answers all calls like this, or none, after it has broken some connections; unless told otherwise
+ * it was known to be away a moment ago.
  */
-async function aPeer(answer: Answered | null, brokenCount = 0) {
+async function aPeer(answer: Answered | null, { brokenCount = 0, isAway = true } = {}) {
   let callCount = 0;
   const server = createServer((_request, response) => {
     callCount += 1;
@@ -106,7 +106,7 @@ async function aPeer(answer: Answered | null, brokenCount = 0) {
     { from: 'dc1', clock, reachability, onCall: () => undefined },
   );
   onTestFinished(() => client.close());
-  reachability.failed('reservation.datacenter_unreachable');
+  if (isAway) reachability.failed('reservation.datacenter_unreachable');
   return client;
 }
 
@@ -130,7 +130,7 @@ describe('a datacenter that was away a moment ago', () => {
   });
 
   test('and answers when one more connection has broken is not silent', async () => {
-    const client = await aPeer(PONG, 1);
+    const client = await aPeer(PONG, { brokenCount: 1 });
 
     expect(await client.isSilent()).toBe(false);
   });
@@ -139,5 +139,49 @@ describe('a datacenter that was away a moment ago', () => {
     const client = await aPeer(null);
 
     expect(await client.isSilent()).toBe(true);
+  });
+});
+
+function read(client: Awaited<ReturnType<typeof aPeer>>, procedure: string): Promise<unknown> {
+  const access: ForwardedCall['access'] = {
+    principal: 'token-a',
+    name: 'a token',
+    role: 'operator',
+    namespaces: null,
+    droneId: null,
+    limits: {},
+  };
+  const { signal } = new AbortController();
+  return client.call({ procedure, input: {}, access, source: null, signal });
+}
+
+/** What a list may take the database of a datacenter, in milliseconds. */
+const LIST_MS = 10_000;
+
+describe('a read in another datacenter', () => {
+  const found: Answered = { status: 200, body: { result: { data: 'found' } } };
+
+  test.each(['leases.list', 'backends.logs'])(
+    '%s gets more time than a list may take there',
+    async (procedure) => {
+      const client = await aPeer(found, { isAway: false });
+      const timeout = vi.spyOn(AbortSignal, 'timeout');
+      onTestFinished(() => timeout.mockRestore());
+
+      expect(await read(client, procedure)).toBe('found');
+      expect(timeout.mock.calls[0]?.[0]).toBeGreaterThan(LIST_MS);
+    },
+  );
+
+  test('that takes all of its time does not make the datacenter unreachable', async () => {
+    const client = await aPeer(found, { isAway: false });
+    const timeout = vi.spyOn(AbortSignal, 'timeout');
+    onTestFinished(() => timeout.mockRestore());
+    timeout.mockReturnValueOnce(AbortSignal.abort());
+
+    await expect(read(client, 'leases.list')).rejects.toMatchObject({
+      code: 'reservation.datacenter_unreachable',
+    });
+    expect(() => client.assertReachable()).not.toThrow();
   });
 });
