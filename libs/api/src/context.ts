@@ -22,6 +22,7 @@ import type {
   EventHead,
   EventListInput,
   EventStream,
+  InTurn,
   Observing,
 } from '@leasehold/keys-core/events';
 import type { FleetService, NamespaceLimits } from '@leasehold/keys-core/fleet';
@@ -339,4 +340,9 @@ export async function asOf<Answer extends object>(
 ): Promise<Answer & { readonly asOf: string }> {
   const now = await services.now();
   return { ...(await read()), asOf: now };
+}
+
+/** A stream that is behind waits for its turn with every page. */
+export function inTurnOf(use: CallerUse | undefined): InTurn | undefined {
+  return use === undefined ? undefined : (read) => use.read(read, 'background');
 }

@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { LogPage } from '@leasehold/keys-core';
+import type { InTurn } from '@leasehold/keys-core/events';
 import { tracked, type TrackedEnvelope } from '@trpc/server';
 import type { z } from 'zod';
 import { assertMayOffer, assertMayReport } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { asOf } from '../context.ts';
+import { asOf, inTurnOf } from '../context.ts';
 import {
   ackInputSchema,
   answerInputSchema,
@@ -151,7 +152,7 @@ export const backendsRouter = router({
    */
   logs: viewerProcedure
     .input(bounded(backendLogsInputSchema))
-    .query(placed((ctx, wanted) => readLog(ctx, wanted, 0))),
+    .query(placed((ctx, wanted) => readLog(ctx, wanted, { waitMs: 0 }))),
 
   /** As `logs`, page after page while it is written; ends when the backend has ended. */
   followLogs: viewerProcedure
@@ -180,9 +181,14 @@ export const backendsRouter = router({
 type LogInput = Omit<z.output<typeof backendLogsInputSchema>, 'datacenter'>;
 
 /** A reading is an access, which the audit keeps where it is told to. */
-async function readLog(ctx: CalledContext, wanted: LogInput, waitMs: number): Promise<LogPage> {
+async function readLog(
+  ctx: CalledContext,
+  wanted: LogInput,
+  { waitMs, inTurn }: { readonly waitMs: number; readonly inTurn?: InTurn | undefined },
+): Promise<LogPage> {
   const { services, access, actor, signal } = ctx;
-  const page = await services.fleet.readLog({ ...wanted, waitMs }, access.namespaces, signal);
+  const reading = { signal, inTurn };
+  const page = await services.fleet.readLog({ ...wanted, waitMs }, access.namespaces, reading);
   const { readings } = services;
   if (readings?.isNew(access.principal, wanted.backendId) === true) {
     await services.audit.write({
@@ -209,10 +215,13 @@ async function* followLog(
   const { datacenter, backendId } = input;
   let wanted: typeof input =
     lastEventId === undefined ? input : { ...input, from: Number(lastEventId) };
+  const look = { waitMs: LOOK_MS, inTurn: inTurnOf(ctx.use) };
   while (!signal.aborted) {
+    // No faster than the caller reads.
+    await ctx.life.whenRead?.();
     const isHere = !isElsewhere(ctx, datacenter);
     const page = isHere
-      ? await readLog({ ...ctx, signal }, withoutPlace(wanted), LOOK_MS)
+      ? await readLog({ ...ctx, signal }, withoutPlace(wanted), look)
       : ((await sendOn({ ...ctx, procedure: 'backends.logs' }, datacenter, {
           input: withoutPlace(wanted),
         })) as LogPage);

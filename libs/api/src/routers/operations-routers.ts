@@ -1,11 +1,10 @@
 /** What operators read and do: audit, people, tokens, events, refusals, search, bulk actions, datacenters, hold-offs and statistics. */
 import { BULK_ACTIONS, type EventView, LIMITS } from '@leasehold/keys-core';
-import type { InTurn } from '@leasehold/keys-core/events';
 import { tracked, type TrackedEnvelope } from '@trpc/server';
 import { z } from 'zod';
 import { assertMayRead, type SessionView } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
-import { asOf, type CallerConnection, type CallerUse } from '../context.ts';
+import { asOf, type CallerConnection, inTurnOf } from '../context.ts';
 import {
   auditCountInputSchema,
   auditListInputSchema,
@@ -355,11 +354,6 @@ export const eventsRouter = router({
       return trackedEvents(events, ctx.life);
     }),
 });
-
-/** A stream that is behind waits for its turn with every page. */
-function inTurnOf(use: CallerUse | undefined): InTurn | undefined {
-  return use === undefined ? undefined : (read) => use.read(read, 'background');
-}
 
 /** No faster than the caller reads. */
 async function* asRead<T>(

@@ -138,9 +138,17 @@ export interface FleetService {
   ): AsyncIterable<BackendStateView>;
   /**
    * A part of what a backend has written, from its drone. Waits for output if it is asked to and nothing is there.
+   * @param reading.inTurn carries out what the database is asked for in the turn of the caller; the wait is in no turn.
    * @throws {LeaseError} `backend.not_found`, `backend.logs_unavailable`.
    */
-  readLog(request: LogRequest, limits: NamespaceLimits, signal: AbortSignal): Promise<LogPage>;
+  readLog(
+    request: LogRequest,
+    limits: NamespaceLimits,
+    reading: {
+      readonly signal: AbortSignal;
+      readonly inTurn?: (<T>(read: () => Promise<T>) => Promise<T>) | undefined;
+    },
+  ): Promise<LogPage>;
   /** What a drone answers to a question. @throws {LeaseError} `session.superseded`. */
   answer(answer: QuestionAnswer): Promise<{ isWanted: boolean }>;
 }
@@ -215,8 +223,8 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
       return { ...backend, states: await readBackendStates(store.reads, backendId, '0') };
     },
     watchBackend: (backendId, limits, signal) => watchBackend(store, backendId, { limits, signal }),
-    async readLog(request, limits, signal) {
-      const { droneId } = await getBackend(store.reads, request.backendId, limits);
+    async readLog(request, limits, { signal, inTurn = (read) => read() }) {
+      const { droneId } = await inTurn(() => getBackend(store.reads, request.backendId, limits));
       return askForLog(store, droneId, request, signal);
     },
     answer: (answer) => answerQuestion(store, answer),
