@@ -47,6 +47,7 @@ import {
   replyWithError,
   requireCaller,
   traceOf,
+  watchStrangers,
 } from './request-context.ts';
 import { followAccess, followLater } from './sockets/open-connections.ts';
 import { whenTaken } from './sockets/slow-readers.ts';
@@ -136,6 +137,7 @@ export async function createHttpServer({
   refuseWhileClosing(server);
   countRequests(server, guard);
   countStrangers(server, deps);
+  watchStrangers(server);
   installErrorReplies(server, failures);
   await mountTrpc(server, parts);
   await mountSignIn(server, parts);

@@ -1,6 +1,7 @@
+import { ServerResponse } from 'node:http';
 import { PROCEDURES, type DeclaredProcedure } from '@leasehold/api';
 import { createTestDatabase, setOddly, waitUntil } from '@leasehold/testing';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { describedApi, ERROR_PLACE, type DescribedApi } from '../testing/described-api.ts';
 import { withoutCursor } from '../testing/odd-values.ts';
 import { rightInputs } from '../testing/right-inputs.ts';
@@ -8,6 +9,7 @@ import { startTestController, type TestController } from '../testing/test-contro
 import { startTestDrone } from '../testing/test-drone.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 import { call, input as inAddress, mutate } from '../testing/wire.ts';
+import { STALL_MS_MAX } from './sockets/slow-readers.ts';
 
 type Kind = DeclaredProcedure['type'];
 
@@ -308,6 +310,31 @@ describe('/openapi.json', () => {
 
     expect(api.problemOf(api.eventOf(path), JSON.parse(first))).toBeUndefined();
   });
+});
+
+test('an answer of which its reader takes nothing is given up, also on routes that are open to everybody', async () => {
+  const on = await startTestController();
+  const { secret } = await on.token('viewer');
+  const headers = { authorization: `Bearer ${secret}` };
+  const watched = vi.spyOn(ServerResponse.prototype, 'setTimeout');
+  onTestFinished(() => watched.mockRestore());
+  const asked: [string, RequestInit?][] = [
+    ['/openapi.json'],
+    ['/healthz'],
+    ['/nothing/there'],
+    ['/%zz'],
+    ['/api/auth/sign-in-options'],
+    ['/trpc/leases.list'],
+    ['/trpc/leases.list', { headers }],
+    ['/metrics', { headers }],
+  ];
+
+  for (const [path, init] of asked) {
+    watched.mockClear();
+    await (await fetch(`${on.url}${path}`, init)).text();
+
+    expect([path, watched.mock.calls.map(([ms]) => ms)]).toEqual([path, [STALL_MS_MAX]]);
+  }
 });
 
 async function readInto(response: Response, take: (chunk: string) => void): Promise<void> {

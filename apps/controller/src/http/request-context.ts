@@ -271,6 +271,14 @@ export function requireCaller(
   });
 }
 
+/** Gives up an answer that a stranger does not read, on any route. For known callers {@link requireCaller} does. */
+export function watchStrangers(server: FastifyInstance): void {
+  server.addHook('onSend', (request, reply, payload, done) => {
+    if (!isKnown(request.raw)) watchAnswer(reply.raw);
+    done(null, payload);
+  });
+}
+
 /** The procedures that a request calls: a batch names each in its path. */
 export function pathsOf({ params, query }: Pick<FastifyRequest, 'params' | 'query'>): string[] {
   const { path } = params as { path?: string };
@@ -344,6 +352,7 @@ export async function replyToUnroutable(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   void reply.header('x-request-id', request.id).header('cache-control', 'no-store');
+  watchAnswer(reply.raw);
   try {
     await countAnonymous(deps, request.raw);
   } catch (refusal) {
