@@ -1,6 +1,7 @@
+import { spawn } from 'node:child_process';
 import { describe, expect, test } from 'vitest';
 import type { CommandEnd, GuardReport } from './guard-protocol.ts';
-import { Guard } from './guard.ts';
+import { endOf, Guard } from './guard.ts';
 
 /** A guard whose clock and command the test controls. */
 function guarded(): {
@@ -197,4 +198,15 @@ describe('Guard', () => {
     expect(signals).toEqual([]);
     expect(guard.orphaned()).toBe(false);
   });
+});
+
+test('a signal that the system refuses to send to a command is not its end', async () => {
+  const child = spawn('sh', ['-c', 'read -r line; exit 3'], { detached: true });
+  const ended = endOf(child, child.pid ?? 0);
+
+  // What `child.kill` does for the process of another user; whoever runs the tests may signal this one.
+  child.emit('error', new Error('kill EPERM'));
+  child.stdin.end('go\n');
+
+  expect(await ended).toEqual({ exitCode: 3, signal: null });
 });

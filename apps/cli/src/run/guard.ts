@@ -93,27 +93,29 @@ export class Guard {
     this.#isStarted = true;
     this.#deadlines = order.deadlines;
     this.#isForCommandAlone = order.isForCommandAlone;
+    let session: CommandSession;
     try {
-      const session = await launch(order.command, order.environment);
-      this.#session = session;
-      // It is on its way when this returns: nothing begins that the command line could not end without the guard.
-      report({ type: 'started', pid: session.pid });
-      // Signals and stops that came during the start have not reached it.
-      if (this.#stopping !== undefined) this.#send(session, 'SIGKILL');
-      session.begin();
-      for (const signal of this.#early.splice(0)) this.#send(session, signal);
-      this.tick();
-      const end = await session.ended;
-      this.#session = undefined;
-      report({ type: 'ended', atMs: nowMs(), ...end });
+      session = await launch(order.command, order.environment);
     } catch (error) {
+      this.#isStarted = false;
       report({
         type: 'not_started',
         problem: error instanceof Error ? error.message : String(error),
       });
-    } finally {
-      this.#isStarted = false;
+      return;
     }
+    this.#session = session;
+    // It is on its way when this returns: nothing begins that the command line could not end without the guard.
+    report({ type: 'started', pid: session.pid });
+    // Signals and stops that came during the start have not reached it.
+    if (this.#stopping !== undefined) this.#send(session, 'SIGKILL');
+    session.begin();
+    for (const signal of this.#early.splice(0)) this.#send(session, signal);
+    this.tick();
+    const end = await session.ended;
+    this.#session = undefined;
+    this.#isStarted = false;
+    report({ type: 'ended', atMs: nowMs(), ...end });
   }
 
   #extend(deadlines: GuardDeadlines): void {
@@ -206,8 +208,13 @@ export async function launchCommand(
 const REST_MS_MAX = 1_000;
 const REST_POLL_MS = 10;
 
-async function endOf(child: ChildProcess, pid: number): Promise<CommandEnd> {
-  const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
+/** How a command that was started ends. Never rejected: a signal that may not be sent to it has not ended it. */
+export async function endOf(child: ChildProcess, pid: number): Promise<CommandEnd> {
+  // Such as EPERM, from a command that has become another user's. `once` would reject.
+  child.on('error', () => undefined);
+  const [exitCode, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) =>
+    child.once('exit', (...end) => resolve(end)),
+  );
   for (let waitedMs = 0; waitedMs < REST_MS_MAX; waitedMs += REST_POLL_MS) {
     if (!signalSession(pid, 'SIGKILL')) break;
     await delay(REST_POLL_MS);
