@@ -12,10 +12,12 @@ export interface OidcPerson {
   readonly groups?: readonly string[];
 }
 
-/** What is wrong with an id_token. */
+/** What is wrong with an id_token, or with userinfo. */
 export interface Forgery {
   /** In place of the provider's own. */
   readonly claims?: Readonly<Record<string, unknown>>;
+  /** In place of the provider's own; or it answers with an error. */
+  readonly userinfo?: Readonly<Record<string, unknown>> | 'fails';
   /** Whose signature it has; the provider's, unless it is said. */
   readonly signedBy?: 'another' | 'nobody';
 }
@@ -25,10 +27,13 @@ export interface OidcProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
-  /** Makes something wrong with each id_token from now on. */
+  /** Makes something wrong with each id_token and userinfo from now on. */
   forge(forgery: Forgery): void;
   close(): Promise<void>;
 }
+
+/** Where it is by default. */
+const USERINFO_PATH = '/me';
 
 /** Starts one on a free port, for the console at this origin. */
 export async function startOidcProvider(options: {
@@ -73,6 +78,11 @@ export async function startOidcProvider(options: {
   let forgery: Forgery = {};
   provider.use(async (ctx, next) => {
     await next();
+    const { userinfo } = forgery;
+    if (ctx.path === USERINFO_PATH && userinfo !== undefined) {
+      if (userinfo === 'fails') ctx.status = 503;
+      else ctx.body = { ...(ctx.body as object), ...userinfo };
+    }
     const body = ctx.body as { id_token?: string } | undefined;
     if (body?.id_token !== undefined) body.id_token = forged(body.id_token, forgery, key);
   });

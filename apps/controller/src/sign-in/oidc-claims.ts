@@ -20,6 +20,7 @@ import type { Store } from '@leasehold/keys-core/postgres';
 import { jsonOf, type Logger } from '@leasehold/service-kit';
 import { grantOf, groupsIn, type Grant } from './group-roles.ts';
 import type { OidcConfig } from './sign-in-config.ts';
+import { readUserinfo } from './userinfo.ts';
 
 interface Claims {
   readonly iss?: unknown;
@@ -31,7 +32,11 @@ interface Claims {
 
 /** What better-auth has of somebody who comes back from the provider. */
 interface Answer {
-  readonly tokens: { readonly idToken?: string | undefined };
+  readonly tokens: {
+    readonly idToken?: string | undefined;
+    readonly accessToken?: string | undefined;
+  };
+  /** From userinfo, or the claims of the id_token again where that has an address. */
   readonly profile: Readonly<Record<string, unknown>>;
 }
 
@@ -85,18 +90,38 @@ interface Deps {
 /**
  * Notes in the call what the groups of an answer allow, if groups decide. Somebody whom they allow something is added
  * unless known, under a verified address alone; the sessions of somebody whom they allow nothing end.
+ * @throws {Error} when the provider does not tell the groups.
  */
 export async function takeGroups(deps: Deps, oidc: OidcConfig, answer: Answer): Promise<void> {
   const { groups: mapping } = oidc;
   const { call } = deps;
   if (mapping === undefined || call === undefined) return;
-  const claims = claimsOf(answer.tokens.idToken);
-  // Some providers name groups in the id_token alone, others only where they are asked for it.
-  const named = [claims, answer.profile].map((from) => groupsIn(from, mapping.claim));
-  const groups = named.find(({ size }) => size > 0) ?? new Set<string>();
+  const groups = await groupsOf(deps, oidc, { answer, claim: mapping.claim });
   call.grant = grantOf(mapping.rules, groups) ?? null;
   if (call.grant === null) await refuse(deps, oidc, answer);
   else await addUnlessKnown(deps, call.grant, { oidc, answer });
+}
+
+/** Some providers name groups in the id_token alone, others only where they are asked for it. */
+async function groupsOf(
+  { log, call }: Deps,
+  oidc: OidcConfig,
+  { answer, claim }: { readonly answer: Answer; readonly claim: string },
+): Promise<ReadonlySet<string>> {
+  const { idToken, accessToken } = answer.tokens;
+  const claims = claimsOf(idToken);
+  const named = [claims, answer.profile].map((from) => groupsIn(from, claim));
+  const groups = named.find(({ size }) => size > 0);
+  if (groups !== undefined) return groups;
+  // Without an address in the id_token, better-auth has asked for userinfo already.
+  if (typeof claims['email'] !== 'string' || claims['email'] === '') return new Set();
+  try {
+    const subject = subjectOf(idToken, oidc);
+    return groupsIn(await readUserinfo(oidc.issuer, { accessToken, subject }), claim);
+  } catch (err) {
+    log.warn({ requestId: call?.requestId, err }, 'sign-in failed: the groups could not be read');
+    throw err;
+  }
 }
 
 /** Sessions of an earlier sign-in would go on for days. */

@@ -1,5 +1,5 @@
 import type { OidcPerson } from '@leasehold/testing/oidc';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   createTestBrowser,
   ORIGIN,
@@ -167,6 +167,51 @@ test('somebody in no group is refused, is told why, is not added, and loses form
   expect(await stage.admin.query('audit.list', { action: 'people.refuseSignIn' })).toMatchObject({
     items: [{ actor: 'bob@example.com', detail: { endedCount: 1 } }],
   });
+});
+
+describe('of an id_token that has an address and no groups', () => {
+  const claims = { email: 'bob@example.com', email_verified: true };
+
+  test('they are read at userinfo', async () => {
+    const stage = await aStage(RULES);
+    stage.provider.forge({ claims });
+    stage.join('ops');
+
+    const { browser } = await enter(stage);
+
+    expect(await browser.query('session.get')).toMatchObject({ role: 'operator' });
+  });
+
+  test('somebody who has none there either is refused', async () => {
+    const stage = await aStage(RULES);
+    stage.provider.forge({ claims });
+
+    expect((await enter(stage)).location).toBe('/sign-in?error=no_role');
+  });
+
+  test('without a usable answer of userinfo nobody comes in, and open sessions stay', async () => {
+    const stage = await aStage(`${RULES},*=viewer`);
+    stage.join('ops');
+    const former = await enter(stage);
+
+    for (const userinfo of ['fails', { sub: 'eve' }, { filler: 'x'.repeat(1_100_000) }] as const) {
+      stage.provider.forge({ claims, userinfo });
+      const failed = await enter(stage);
+      expect(failed.location).toBe('/sign-in?error=oidc_failed');
+      expect(await failed.browser.query('session.get')).toBe('auth.required');
+    }
+    expect(await former.browser.query('session.get')).toMatchObject({ role: 'operator' });
+  });
+});
+
+test('groups of an id_token count without userinfo', async () => {
+  const stage = await aStage(RULES);
+  const claims = { email: 'bob@example.com', email_verified: true, groups: ['sre'] };
+  stage.provider.forge({ claims, userinfo: 'fails' });
+
+  const { browser } = await enter(stage);
+
+  expect(await browser.query('session.get')).toMatchObject({ role: 'admin' });
 });
 
 test('a rule for everybody lets in who is in no group', async () => {
