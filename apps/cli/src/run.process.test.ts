@@ -91,7 +91,7 @@ async function aJob(
 }
 
 /** The guard of a run: the parent of the job's shell. */
-function guardOf({ pids }: Job): number {
+function guardOf({ pids }: Pick<Job, 'pids'>): number {
   const stat = readFileSync(`/proc/${String(pids[0])}/stat`, 'utf8');
   return Number(/\) \S (\d+) /u.exec(stat)?.[1]);
 }
@@ -140,6 +140,33 @@ describe('a command under several leases', () => {
 
     expect((await started.ended).exitCode).toBe(125);
     await waitUntil(async () => (await viewOf(keys[0] ?? ''))?.phase === 'free');
+  });
+
+  test('keeps the others until it has been killed', async () => {
+    const [lost, kept] = [aKey(), aKey()];
+    const file = join(folder, lost);
+    const job = ['sh', '-c', 'echo "$$" >"$0"; exec sleep 1000', file];
+    const started = cli.start(
+      ...['leases', 'run', '--ttl', '6000', `run/${lost}`, `run/${kept}`, '--', ...job],
+    );
+    onTestFinished(() => void started.child.kill('SIGKILL'));
+    const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
+    const pid = Number(await waitUntil(async () => /^\d+\n/u.exec(await notes())?.[0]));
+    const guard = guardOf({ pids: [pid] });
+    const leaseId = (await viewOf(lost))?.leaseId ?? '';
+
+    // Stopped, it does not carry out the kill.
+    process.kill(guard, 'SIGSTOP');
+    await cli.api().leases.revoke.mutate({ leaseId, mode: 'force', reason: 'maintenance' });
+    await waitUntil(() => started.said().stderr.includes('the command is killed'));
+    const { expiresAt } = (await viewOf(kept)) ?? {};
+    await waitUntil(async () => ((await viewOf(kept))?.expiresAt ?? '') > (expiresAt ?? 'x'));
+    expect(isRunning(pid)).toBe(true);
+    process.kill(guard, 'SIGCONT');
+
+    expect((await started.ended).exitCode).toBe(125);
+    expect(isRunning(pid)).toBe(false);
+    expect((await viewOf(kept))?.phase).toBe('free');
   });
 
   test('a scope that is given twice is wrong usage', async () => {

@@ -29,7 +29,7 @@ export type {
   TryAcquireOptions,
 } from './lease/lease-definition.ts';
 export type { AcquireAll, AcquireAllOptions, LeaseName } from './lease/acquire-all.ts';
-export type { LeaseGrant, LeasesTogether } from './lease/held-together.ts';
+export { keepUntilReleased, type LeaseGrant, type LeasesTogether } from './lease/held-together.ts';
 export type { LeaseAttempt } from './lease/acquire.ts';
 export type { WaitingFor } from './lease/attempt.ts';
 export type { InvalidSegment, ValidNamespace, ValidSegment } from './lease/lease-definition.ts';

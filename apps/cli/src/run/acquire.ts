@@ -3,6 +3,7 @@ import {
   type AcquireOptions,
   EnvironmentFrozenError,
   EnvironmentSupersededError,
+  keepUntilReleased,
   type Lease,
   type Leasehold,
   LeaseHeldError,
@@ -110,7 +111,10 @@ async function askFor(
       key: one.name,
       mode,
     }));
-    return leasehold.acquireAll(names, { ...wanted, ttlMs });
+    const leases = await leasehold.acquireAll(names, { ...wanted, ttlMs });
+    // The command runs until it is killed: until then nobody else may have any of them.
+    keepUntilReleased(leases);
+    return leases;
   }
   if (environment === undefined) {
     const kind = leasehold.defineLease(segmentsOf(scope), { ttlMs });

@@ -3,6 +3,7 @@ import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { useController } from '../testing/controller-fixture.ts';
 import { endOf, failureOf } from '../testing/outcomes.ts';
+import { keepUntilReleased } from './held-together.ts';
 import {
   LeaseHeldError,
   LeaseRevoked,
@@ -103,6 +104,23 @@ describe('several leases of one process', () => {
       const now = await Promise.all(scopes.map(shown));
       return now.every((lease) => lease?.phase === 'free');
     });
+  });
+
+  test('when one of those that are kept is revoked, the others are renewed until they are released', async () => {
+    const scopes = someScopes(2);
+    const leases = await aClient().acquireAll(scopes, { ttlMs: 3_000 });
+    keepUntilReleased(leases);
+    const ended = endOf(leases.signal);
+    const leaseId = leases.grants[0]?.leaseId ?? '';
+    await on.operator.api.leases.revoke.mutate({ leaseId, mode: 'force', reason: 'maintenance' });
+    expect(await ended).toBeInstanceOf(LeaseRevoked);
+
+    const other = () => shown({ key: leases.grants[1]?.key ?? '' });
+    const atLoss = await other();
+    await waitUntil(async () => ((await other())?.expiresAt ?? '') > (atLoss?.expiresAt ?? 'x'));
+    expect(leases.isHeld).toBe(false);
+    expect(await leases.release('failed')).toBe('revoked');
+    expect((await other())?.phase).toBe('free');
   });
 
   test('work that holds one of them is told that it would wait for itself', async () => {

@@ -45,6 +45,7 @@ export class HeldTogether implements LeasesTogether {
   readonly #notice = new Ending();
   #lost: LeaseLost | undefined;
   #release: Promise<ReleaseReport> | undefined;
+  #isKept = false;
 
   /** `closing` aborts when the client is closed: then nothing is released, because the work may go on. */
   constructor(leases: readonly HeldLease[], closing: AbortSignal) {
@@ -99,6 +100,11 @@ export class HeldTogether implements LeasesTogether {
     return runAll();
   }
 
+  /** @see {@link keepUntilReleased} */
+  keep(): void {
+    this.#isKept = true;
+  }
+
   release(result: 'ok' | 'failed' = 'ok', detail?: string): Promise<ReleaseReport> {
     this.#release ??= this.#releaseAll(result, detail);
     return this.#release;
@@ -119,7 +125,7 @@ export class HeldTogether implements LeasesTogether {
     if (this.#lost === undefined && this.#isOneLostBy(reason)) {
       this.#lost = reason;
       // What is left of them guards nothing any more.
-      if (!this.#closing.aborted) void this.release('failed', reason.message);
+      if (!this.#closing.aborted && !this.#isKept) void this.release('failed', reason.message);
     }
     this.#ending.end(reason);
   }
@@ -130,4 +136,12 @@ export class HeldTogether implements LeasesTogether {
     const lostId = reason.grant?.leaseId;
     return this.#leases.some(({ leaseId }) => leaseId === lostId);
   }
+}
+
+/**
+ * For a holder whose work goes on for a while after the signal, as a command until it is killed: when one of the leases
+ * is lost, the others are not released, and are renewed until `release` is called.
+ */
+export function keepUntilReleased(leases: LeasesTogether): void {
+  if (leases instanceof HeldTogether) leases.keep();
 }
