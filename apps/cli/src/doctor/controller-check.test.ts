@@ -1,5 +1,5 @@
 import { createControllerClient } from '@leasehold/client';
-import { NOTHING_MISSING } from '@leasehold/keys-core';
+import { LeaseError, NOTHING_MISSING } from '@leasehold/keys-core';
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -9,6 +9,8 @@ import {
   crashLoopFindings,
   droneFindings,
   engineFindings,
+  examineController,
+  type Finding,
   gatewayAddressFinding,
   isolationFindings,
   reportFindings,
@@ -177,6 +179,47 @@ test('the doctor looks at every drone, also at those of a second page', async ()
   expect(await droneFindings(connection.api, 'here')).toEqual(
     expect.arrayContaining([expect.objectContaining({ subject: 'drone drone-2', state: 'wrong' })]),
   );
+});
+
+describe('the doctor on a refusal to list drones', () => {
+  const needed = { details: { needed: 'viewer', role: 'drone' } };
+  const limited = new LeaseError('auth.forbidden', 'limited to namespaces');
+
+  /** Of everything behind a controller that refuses only this. */
+  async function findingsWith(refusal: LeaseError): Promise<Finding[]> {
+    const gateways = { url: null, items: [], asOf: '2026-11-28T12:00:10.000Z' };
+    const none = { items: [], nextCursor: null, store: { kind: 'postgres' } };
+    const holdOff = { reason: 'a restore', endsAt: gateways.asOf, remainingMs: 5_000 };
+    const { env } = await controllerThatAnswers((path) => {
+      if (path.includes('drones.list')) return refusal;
+      if (path.includes('stats.overview')) return limited;
+      if (path.includes('gateway.list')) return gateways;
+      return path.includes('holdOff.get') ? holdOff : none;
+    });
+    const { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: token } = env;
+    return examineController({ urls: [url], token, from: { urls: 'here', token: 'there' } });
+  }
+
+  test.each([
+    ['an unknown token', new LeaseError('auth.required'), 'token'],
+    ['a token without the role', new LeaseError('auth.forbidden', 'no', needed), 'token'],
+    ['a failing controller', new LeaseError('store.unavailable'), 'controller'],
+  ])('because of %s names what is wrong, and asks no more', async (_of, refusal, subject) => {
+    expect(await findingsWith(refusal)).toMatchObject([
+      { subject: 'controller', state: 'well' },
+      { subject, state: 'wrong' },
+    ]);
+  });
+
+  test('because of a token that is limited to namespaces skips them, and the rest is looked at', async () => {
+    expect(await findingsWith(limited)).toMatchObject([
+      { subject: 'controller', state: 'well' },
+      { subject: 'grants', state: 'wrong' },
+      { subject: 'token', state: 'well' },
+      { subject: 'drones', state: 'skipped' },
+      { subject: 'gateway', state: 'skipped' },
+    ]);
+  });
 });
 
 describe('the doctor on gateways', () => {

@@ -1,5 +1,10 @@
 import type { ClockJumpView } from '@leasehold/api/contract';
-import { type ControllerApi, createControllerClient, leaseholdErrorOf } from '@leasehold/client';
+import {
+  type ControllerApi,
+  createControllerClient,
+  type LeaseholdError,
+  leaseholdErrorOf,
+} from '@leasehold/client';
 import { isFullyIsolated, sayFailure } from '@leasehold/keys-core';
 import { failuresText, NotAController } from '@leasehold/service-kit/controllers';
 import type { Access } from '../contexts.ts';
@@ -94,7 +99,7 @@ async function clockFindings(api: ControllerApi): Promise<Finding[]> {
   ];
 }
 
-/** The token, each drone, and what they offer together. */
+/** The token, each drone, and what they offer together. The first says whether the controller answers this token. */
 export async function droneFindings(api: ControllerApi, tokenFrom: string): Promise<Finding[]> {
   let drones: readonly DroneView[];
   try {
@@ -102,15 +107,9 @@ export async function droneFindings(api: ControllerApi, tokenFrom: string): Prom
   } catch (error) {
     const answered = leaseholdErrorOf(error);
     if (answered === undefined) throw error;
-    return [
-      wrong(
-        'token',
-        answered.message,
-        `It is from ${tokenFrom}. It must be a valid token, of role viewer or higher.`,
-      ),
-    ];
+    return refusalFindings(answered, tokenFrom);
   }
-  const token = well('token', `of ${tokenFrom}: is in force`);
+  const token = tokenInForce(tokenFrom);
   if (drones.length === 0) {
     return [
       token,
@@ -134,6 +133,30 @@ export async function droneFindings(api: ControllerApi, tokenFrom: string): Prom
         )
       : well('programs', [...offered].sort().join(', ')),
   ];
+}
+
+function tokenInForce(tokenFrom: string): Finding {
+  return well('token', `of ${tokenFrom}: is in force`);
+}
+
+/** Why the drones were not told: because of the token, or of the controller. */
+function refusalFindings({ code, message, details }: LeaseholdError, tokenFrom: string): Finding[] {
+  const isOfRole = code === 'auth.forbidden' && 'needed' in details;
+  if (code === 'auth.forbidden' && !isOfRole) {
+    return [
+      tokenInForce(tokenFrom),
+      skipped('drones', 'the token is limited to namespaces, and drones are of all'),
+    ];
+  }
+  return code === 'auth.required' || isOfRole
+    ? [
+        wrong(
+          'token',
+          message,
+          `It is from ${tokenFrom}. It must be a valid token, of role viewer or higher.`,
+        ),
+      ]
+    : [wrong('controller', `it refuses to list its drones: ${message}`, 'Its log has the reason.')];
 }
 
 async function allDrones(api: ControllerApi): Promise<DroneView[]> {

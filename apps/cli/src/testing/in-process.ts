@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { LeaseError } from '@leasehold/keys-core';
 import { onTestFinished } from 'vitest';
 import type { CliContext } from '../cli.ts';
 import { runCli } from '../program.ts';
@@ -45,14 +46,19 @@ export async function runHere(
   return { exitCode, ...printed };
 }
 
-/** A controller that answers each call with what `next` makes; `asked` has the paths of the calls. */
+/**
+ * A controller that answers each call with what `next` makes, a `LeaseError` for a refusal; `asked` has the paths of
+ * the calls.
+ */
 export async function controllerThatAnswers(next: (path: string) => object | null) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '');
     asked.push(path);
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ result: { data: next(path) } }));
+    const answer = next(path);
+    const isRefusal = answer instanceof LeaseError;
+    response.writeHead(isRefusal ? 400 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(isRefusal ? refusalOf(answer) : { result: { data: answer } }));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -63,4 +69,9 @@ export async function controllerThatAnswers(next: (path: string) => object | nul
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${String(port)}`;
   return { asked, env: { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` } };
+}
+
+function refusalOf({ code, message, details, retryable }: LeaseError): object {
+  const data = { leaseholdCode: code, retryable, details };
+  return { error: { message, code: -32_600, data } };
 }
