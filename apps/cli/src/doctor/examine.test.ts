@@ -45,13 +45,28 @@ test('each member of etcd and each peer is checked, and every problem has advice
   for (const { state, advice } of findings) if (state === 'wrong') expect(advice).toBeTruthy();
 });
 
-test('a server that answers but is not etcd is reported as wrong', async () => {
-  const web = await serverThatSays(200, '<html></html>');
+test('of an etcd without a leader the doctor says its reason, and what to look at', async () => {
+  const leaderless = await serverThatSays(503, '{"health":"false","reason":"RAFT NO LEADER"}');
 
-  const [finding] = await examineDatacenters(parseConfig({ LEASEHOLD_ETCD: web }));
+  const [finding] = await examineDatacenters(parseConfig({ LEASEHOLD_ETCD: leaderless }));
 
-  expect(finding?.state).toBe('wrong');
+  expect(finding?.text).toMatch(/not healthy: RAFT NO LEADER$/u);
+  expect(finding?.advice).toContain('a majority of members');
 });
+
+test.each([200, 503])(
+  'a server that answers %i but is not etcd is reported as wrong',
+  async (status) => {
+    const web = await serverThatSays(status, '<html></html>');
+
+    const [finding] = await examineDatacenters(parseConfig({ LEASEHOLD_ETCD: web }));
+
+    expect(finding).toMatchObject({
+      state: 'wrong',
+      advice: expect.stringContaining('is it an etcd') as string,
+    });
+  },
+);
 
 test('certificates that cannot be read are reported before any request is sent', async () => {
   const [finding] = await examineDatacenters(

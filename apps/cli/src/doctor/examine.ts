@@ -13,13 +13,14 @@ import {
   readDatabaseSettings,
   type Store,
 } from '@leasehold/keys-core/postgres';
-import { type Environment, shownUrl, connectionOf } from '@leasehold/service-kit';
+import { type Environment, jsonOf, shownUrl, connectionOf } from '@leasehold/service-kit';
 import { pathOfPart } from '../apps.ts';
 import { type CliConfig, type EtcdConfig, parseConfig } from '../config.ts';
 import { controllerAccess, findTarget, type Target } from '../contexts.ts';
 import { withStore } from '../database.ts';
 import { EXIT_CODES, failureOf } from '../failures.ts';
 import { readRunFile, runFilePath, runningUpOf } from '../home.ts';
+import { printable } from '../output/text.ts';
 import {
   examineController,
   type Finding,
@@ -68,25 +69,24 @@ async function tlsFiles({ caFile, certFile, keyFile }: EtcdConfig): Promise<Requ
   return { ca: await read(caFile), cert: await read(certFile), key: await read(keyFile) };
 }
 
+const OK = 200;
+/** With this status etcd says that it is not healthy, and why. */
+const UNAVAILABLE = 503;
+
 /** etcd answers `/health` without credentials: whether the member has a leader, and can read. */
 async function endpointFinding(endpoint: string, files: RequestOptions): Promise<Finding> {
   const subject = 'etcd';
   const shown = shownUrl(endpoint);
   try {
-    const body = await requestBody(new URL('/health', endpoint), files);
-    const parsed: unknown = JSON.parse(body);
-    const isHealthy =
-      typeof parsed === 'object' &&
-      parsed !== null &&
-      'health' in parsed &&
-      parsed.health === 'true';
-    return isHealthy
-      ? well(subject, `${shown} is healthy`)
-      : wrong(
-          subject,
-          `${shown} reports that it is not healthy`,
-          'It has no leader: check that a majority of members run and reach each other. See the runbook.',
-        );
+    const body = await requestBody(new URL('/health', endpoint), files, [OK, UNAVAILABLE]);
+    const { health, reason } = healthOf(body);
+    if (health === 'true') return well(subject, `${shown} is healthy`);
+    const why = typeof reason === 'string' && reason !== '' ? `: ${printable(reason)}` : '';
+    return wrong(
+      subject,
+      `${shown} reports that it is not healthy${why}`,
+      'Without a leader: check that a majority of members run and reach each other. See the runbook.',
+    );
   } catch (error) {
     return wrong(
       subject,
@@ -96,11 +96,20 @@ async function endpointFinding(endpoint: string, files: RequestOptions): Promise
   }
 }
 
+/** @throws {Error} for what is no answer of an etcd. */
+function healthOf(body: string): { readonly health: unknown; readonly reason?: unknown } {
+  const answer = jsonOf(body);
+  if (typeof answer !== 'object' || answer === null || !('health' in answer)) {
+    throw new Error('it does not answer as an etcd');
+  }
+  return answer;
+}
+
 async function peerFinding(name: string, url: string): Promise<Finding> {
   const subject = `peer ${name}`;
   const shown = shownUrl(url);
   try {
-    await requestBody(new URL('/healthz', url), {});
+    await requestBody(new URL('/healthz', url), {}, [OK]);
     return well(subject, `${shown} answers`);
   } catch (error) {
     return wrong(
@@ -111,8 +120,12 @@ async function peerFinding(name: string, url: string): Promise<Finding> {
   }
 }
 
-/** The body of an answer of 200. @throws {Error} for any other, and when none comes in time. */
-function requestBody(url: URL, files: RequestOptions): Promise<string> {
+/** The body of an answer with one of these statuses. @throws {Error} for any other, and when none comes in time. */
+function requestBody(
+  url: URL,
+  files: RequestOptions,
+  statuses: readonly number[],
+): Promise<string> {
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
     const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
@@ -123,7 +136,7 @@ function requestBody(url: URL, files: RequestOptions): Promise<string> {
         if (body.length > ANSWER_BYTES_MAX) response.destroy(new Error('the answer is too large'));
       });
       response.once('error', reject).once('end', () => {
-        if (response.statusCode === 200) resolve(body);
+        if (statuses.includes(response.statusCode ?? 0)) resolve(body);
         else reject(new Error(`it answers with ${String(response.statusCode)}`));
       });
     });
