@@ -61,10 +61,12 @@ export async function runUp(options: UpOptions): Promise<void> {
   );
   if (unlock === undefined) return;
   const enders: (() => Promise<void>)[] = [];
+  let isCleared = false;
   try {
     const { environment } = cli.context;
     const drone = prepareDrone(request, { home, environment, roomServerPath: programs.room });
     await clearAway(home, progress);
+    isCleared = true;
     const place = await checkPlace(config, programs);
     const parts = await unlessStopped(stop, async () => {
       await whenSpace(() => mkdirSync(join(home, 'logs'), { recursive: true, mode: 0o700 }));
@@ -87,7 +89,8 @@ export async function runUp(options: UpOptions): Promise<void> {
     progress.say(`\nStopping the drone and its backends, then the controller${last}.`);
   } finally {
     for (const end of enders.reverse()) await end();
-    forgetRun(home);
+    // Before that, the record is of a killed run, whose processes the next one must still find.
+    if (isCleared) forgetRun(home);
     unlock();
   }
 }

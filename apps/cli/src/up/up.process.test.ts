@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { chmod, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
@@ -8,6 +9,7 @@ import { waitUntil } from '@leasehold/testing';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunFile } from '../home.ts';
+import { identityOf } from '../processes.ts';
 import {
   killPart,
   processesOf,
@@ -17,6 +19,7 @@ import {
   startUp,
   type Started,
 } from '../testing/command-line.ts';
+import { endLeftovers } from './run-record.ts';
 
 let home: string;
 /** The sources of a program of one's own. */
@@ -386,6 +389,24 @@ describe('what keeps leasehold up from starting', () => {
       expect(ended.stderr).toMatch(new RegExp(`${place}.*\\n.*LEASEHOLD_HOME`, 'u'));
     },
   );
+
+  test('refused for its programs, it leaves to the next run what a killed one has left', async () => {
+    const place = await mkdtemp(join(tmpdir(), 'leasehold-refused-'));
+    const left = spawn('sleep', ['1000'], { stdio: 'ignore' });
+    try {
+      const identity = identityOf(left.pid ?? 0);
+      await writeFile(join(place, 'processes.json'), JSON.stringify([identity]));
+
+      const ended = await runCommand(['up', '--watch'], { LEASEHOLD_HOME: place });
+
+      expect(ended).toMatchObject({ exitCode: 2 });
+      expect(ended.stderr).toContain('there is no program to watch');
+      expect(await endLeftovers(place)).toBe(1);
+    } finally {
+      left.kill('SIGKILL');
+      await rm(place, { recursive: true });
+    }
+  });
 
   test('doctor says that nothing runs, and what to do', async () => {
     const ended = await runCommand(['doctor'], { LEASEHOLD_HOME: join(home, 'nothing') });
