@@ -18,7 +18,7 @@ import type { VerifiedToken } from './tokens.ts';
 /** How long a backend may take to accept a connection, and to answer that it upgrades one. */
 const CONNECT_MS_MAX = 5_000;
 const UPGRADE_MS_MAX = 30_000;
-/** How long one side of a WebSocket may stay open when the other has ended. */
+/** How long one side of a WebSocket, or of a connection that got none, may stay open when the other has ended. */
 const HALF_OPEN_MS_MAX = 5_000;
 /** After so long without a byte, the system asks whether the other side is still there. */
 const KEEP_ALIVE_MS = 30_000;
@@ -160,6 +160,18 @@ export class Passing implements RouteUser {
     } else if (to.headersSent) this.cut();
     else refuse(refusal, { request, response: to, requestId });
     this.outgoing?.destroy();
+  }
+
+  /** Lets the socket of a client that gets an answer in place of a WebSocket be over soon after that answer. */
+  closeAfterAnswer(): void {
+    const { to } = this.parts;
+    if (!(to instanceof net.Socket)) return;
+    // Only of a socket that is read it is noticed that its client has ended it too.
+    to.resume();
+    to.once('finish', () => {
+      const cancel = this.#clock.at(this.#clock.nowMs() + HALF_OPEN_MS_MAX, () => to.destroy());
+      to.once('close', cancel);
+    });
   }
 
   /** Ends an answer that has begun, so that its client sees that it is not whole. */
@@ -414,6 +426,7 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
         if (encoding !== undefined) answer.headers['transfer-encoding'] = encoding;
         // Before the library's own listener, as above.
         answer.once('error', () => passing.cut());
+        passing.closeAfterAnswer();
       } else answer.destroy();
       const mayPass = judge(passing, 'out', observer);
       answer.prependListener('data', mayPass);

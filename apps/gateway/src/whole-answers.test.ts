@@ -56,10 +56,11 @@ test('a request whose length is zero in more than one digit has no body', async 
   expect(backend.requests[0]?.headers['content-length']).toBe('0');
 });
 
+const upgrade = (token: string): string =>
+  `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
+
 describe('an answer that ends with its connection', () => {
-  const upgrade = (token: string): string =>
-    `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
-    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
   const old = (token: string): string => `GET /t/${token}/ HTTP/1.0\r\n\r\n`;
   const unframed = 'HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\nbegun';
   const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n';
@@ -89,6 +90,50 @@ describe('an answer that ends with its connection', () => {
     for (const socket of sockets) socket.write('0\r\n\r\n');
     expect(await asked.why).toBe('end');
     expect(asked.said()).toMatch(/begun$/u);
+  });
+});
+
+describe('an answer in place of a WebSocket is over, and its connection closed', () => {
+  const open = async () => {
+    const stage = await openGatewayStage();
+    const server = net.createServer((socket) => {
+      socket.on('error', () => undefined);
+      socket.once('data', () => {
+        socket.end('HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno');
+      });
+    });
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    stage.controller.address = addressOf(server);
+    stage.controller.validForMs = 1_000_000;
+    const token = await stage.controller.sign();
+    const socket = net.connect({ port: stage.port, host: '127.0.0.1', allowHalfOpen: true });
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined);
+    return { stage, socket, head: upgrade(token) };
+  };
+
+  test('when its client closes it, although that has sent more than it was asked for', async () => {
+    const { stage, socket, head } = await open();
+    let said = '';
+    socket.on('data', (piece: Buffer) => (said += piece.toString()));
+    const ended = once(socket, 'end');
+    socket.write(`${head}x`);
+    await ended;
+    expect(said).toMatch(/^HTTP\/1\.1 401[^]*no$/u);
+    socket.end();
+    await waitUntil(async () => (await openConnections(stage)) === 0);
+  });
+
+  test('some seconds later when its client never closes it', async () => {
+    const { stage, socket, head } = await open();
+    const ended = once(socket.resume(), 'end');
+    socket.write(head);
+    await ended;
+    expect(await openConnections(stage)).toBe(1);
+    stage.skip(5_000);
+    await waitUntil(async () => (await openConnections(stage)) === 0);
   });
 });
 
