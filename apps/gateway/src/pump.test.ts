@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import { expect, test, vi } from 'vitest';
-import { pump, TURN_BYTES } from './passing.ts';
+import { pump, TURN_BYTES } from './pump.ts';
 
 const PIECE_BYTES = 65_536;
 const SOURCES = 16;
