@@ -205,6 +205,8 @@ class GatewayService implements Gateway {
     this.#server.closeIdleConnections();
     for (const passing of this.#open()) {
       if (passing.parts.to instanceof net.Socket) passing.end('gateway.stopping');
+      // Over a connection that is kept, its client would go on to ask a gateway that refuses all.
+      else passing.closeAfterAnswer();
     }
     const timer = setTimeout(() => {
       this.#routes.close('gateway.stopping');
@@ -310,7 +312,10 @@ class GatewayService implements Gateway {
     } else this.#deps.log.debug(fields, 'a request was refused');
     if (to instanceof net.Socket) refuseUpgrade(refusal, { request, socket: to, requestId });
     else if (to.headersSent) to.destroy();
-    else refuse(refusal, { request, response: to, requestId });
+    else {
+      if (this.#stopping.signal.aborted) to.shouldKeepAlive = false;
+      refuse(refusal, { request, response: to, requestId });
+    }
   }
 
   async #pass(arrived: Arrived): Promise<void> {
@@ -451,6 +456,7 @@ class GatewayService implements Gateway {
     // Those that are open have been ended.
     if (to instanceof net.Socket) this.#stopping.signal.throwIfAborted();
     const passing = this.#passing(active, arrived, target, token);
+    if (this.#stopping.signal.aborted) passing.closeAfterAnswer();
     const isWebSocket = to instanceof net.Socket;
     // A WebSocket has a connection of its own.
     if (!isWebSocket && !active.hasPlaceFor(passing.user)) throw new Refusal('gateway.busy');

@@ -163,10 +163,16 @@ export class Passing implements RouteUser {
     this.outgoing?.destroy();
   }
 
-  /** Lets the socket of a client that gets an answer in place of a WebSocket be over soon after that answer. */
+  /** Lets the connection be over with its answer. Where that is in place of a WebSocket, its client may take a while. */
   closeAfterAnswer(): void {
     const { to } = this.parts;
-    if (!(to instanceof net.Socket)) return;
+    if (!(to instanceof net.Socket)) {
+      to.shouldKeepAlive = false;
+      const { socket } = to;
+      // What its client was told about the connection is in the head.
+      if (to.headersSent) to.once('finish', () => socket?.destroySoon());
+      return;
+    }
     // Only of a socket that is read it is noticed that its client has ended it too.
     to.resume();
     to.once('finish', () => {
