@@ -70,7 +70,7 @@ export class Tokens {
   /** What the keys were made of. */
   #keyTexts = '';
   readonly #verified = new Map<string, VerifiedToken>();
-  #revocations: readonly GatewayRevocation[] = [];
+  #revocations: ReadonlyMap<string, readonly GatewayRevocation[]> = new Map();
   #revision: string | undefined;
   #changes = 0;
   /** What is added to this machine's clock to get an upper bound of the database's. */
@@ -108,7 +108,7 @@ export class Tokens {
       this.#verified.clear();
       this.#changes += 1;
     }
-    if (revocations !== null) this.#revocations = revocations;
+    if (revocations !== null) this.#revocations = byPlace(revocations);
     if (revision !== this.#revision) this.#changes += 1;
     this.#revision = revision;
     this.#aheadMs = asOf - sentAtMs;
@@ -187,7 +187,36 @@ export class Tokens {
   }
 
   #lookUp(token: VerifiedToken): void {
-    token.isRevoked = this.#revocations.some((revocation) => isRevoked(token.claims, revocation));
+    token.isRevoked = placesFor(token.claims).some((place) =>
+      this.#revocations.get(place)?.some((revocation) => isRevoked(token.claims, revocation)),
+    );
     token.revision = this.#revision ?? '';
   }
 }
+
+function byPlace(revocations: readonly GatewayRevocation[]): Map<string, GatewayRevocation[]> {
+  const found = new Map<string, GatewayRevocation[]>();
+  for (const revocation of revocations) {
+    const place = placeOf(revocation);
+    const there = found.get(place);
+    if (there === undefined) found.set(place, [revocation]);
+    else there.push(revocation);
+  }
+  return found;
+}
+
+/** Where a revocation is found: by the narrowest of what it names. It names at least one: a grant, a key or a user. */
+function placeOf({ leaseId, namespace, name, user }: GatewayRevocation): string {
+  if (leaseId !== null) return placeOfGrant(leaseId);
+  return name === null ? placeOfUser(user ?? '') : placeOfKey(namespace, name);
+}
+
+/** Where what may revoke a token is: all tokens in use are looked up in one turn. */
+function placesFor({ grant, ns, key, sub }: GatewayTokenClaims): string[] {
+  const places = [placeOfKey(ns, key), placeOfUser(sub)];
+  return grant === undefined ? places : [placeOfGrant(grant), ...places];
+}
+
+const placeOfGrant = (leaseId: string): string => `grant\0${leaseId}`;
+const placeOfKey = (namespace: string, name: string): string => `key\0${namespace}\0${name}`;
+const placeOfUser = (user: string): string => `user\0${user}`;
