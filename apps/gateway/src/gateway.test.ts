@@ -326,6 +326,9 @@ describe('backends that do not keep to the protocol', () => {
     'a status of zero': 'HTTP/1.1 000 OK',
     'a control character in the reason': 'HTTP/1.1 200 O\u0001K',
     'no protocol at all': 'hello',
+    'an upgrade to nothing': 'HTTP/1.1 101 Switching Protocols',
+    'an upgrade that its connection does not name':
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket',
     'an upgrade that nobody asked for':
       'HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: other',
   };

@@ -336,14 +336,17 @@ function lengthOf({ headers }: IncomingMessage): number | undefined {
 /** What Node sends in a status line. */
 const REASON = /^[\t\x20-\x7e\x80-\xff]*$/u;
 const STATUS_MIN = 100;
+const SWITCHING_PROTOCOLS = 101;
 
 /**
  * Whether an answer of a backend may be passed. Node reads status lines that it refuses to write: to write one would
  * throw where nobody catches, and end the process.
  */
-function mayAnswer(passing: Passing, answer: IncomingMessage): boolean {
+function mayAnswer(passing: Passing, answer: IncomingMessage, isUpgrade = false): boolean {
   if (!passing.mayPass()) return false;
-  if (answer.statusCode === undefined || answer.statusCode < STATUS_MIN) {
+  const { statusCode: status = 0 } = answer;
+  // A client would wait for what follows the answer that is none.
+  if (status < STATUS_MIN || (status === SWITCHING_PROTOCOLS && !isUpgrade)) {
     passing.end('gateway.backend_failed');
     return false;
   }
@@ -410,8 +413,8 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
   proxy.on('proxyReqWs', (outgoing, request) => {
     const passing = passingOf(request);
     if (passing === undefined) return;
-    const accept = (answer: IncomingMessage): boolean => {
-      if (!mayAnswer(passing, answer)) return false;
+    const accept = (answer: IncomingMessage, isUpgrade = false): boolean => {
+      if (!mayAnswer(passing, answer, isUpgrade)) return false;
       answer.headers = headersForClient(answer.headers, passing.parts.place);
       observer.firstByte(passing);
       return true;
@@ -419,7 +422,7 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
     // Before the library's own listeners, which write to the client.
     outgoing.on('upgrade', (answer, backend: Socket) => {
       const { upgrade } = answer.headers;
-      if (!accept(answer)) backend.destroy();
+      if (!accept(answer, true)) backend.destroy();
       else if (upgrade !== undefined) {
         answer.headers.upgrade = upgrade;
         answer.headers.connection = 'Upgrade';
