@@ -29,6 +29,7 @@ import type { GatewayConfig, Listen } from './config.ts';
 import { StrangerBounds, UserShares } from './connection-bounds.ts';
 import { Elsewhere, type ControllerLink } from './controller-link.ts';
 import { forwardedFrom, headersForBackend, requestIdOf, type ForwardedFrom } from './headers.ts';
+import { heldBytesOf, readWhileHeld } from './holding.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
 import {
   BackendFailed,
@@ -41,7 +42,7 @@ import {
 import { mayRedirect, redirect, redirectFor } from './redirects.ts';
 import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
-import { assertPlainHead, assertUpgrade, hasBody, readTarget, type ServedHosts } from './target.ts';
+import { assertPlainHead, assertUpgrade, readTarget, type ServedHosts } from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
 
 /** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
@@ -58,10 +59,6 @@ const SERVER_TIMES = {
 const REQUESTS_PER_SOCKET_MAX = 16;
 /** Connections of one address whose callers have shown no good token. */
 const STRANGERS_PER_ADDRESS_MAX = 256;
-/** What a request with a body keeps in memory while it is held, beyond its head: what Node and the system read ahead. */
-const HELD_BODY_BYTES = 131_072;
-/** What is read of a WebSocket while it is held: its client may send before it is answered, and rarely does. */
-const HELD_HEAD_BYTES = 16_384;
 /** A gateway that was not answered for longer is not ready. */
 const SYNC_AGE_MS_MAX = 5_000;
 /** Between two tries to connect to a backend that its controller takes for alive. */
@@ -545,23 +542,6 @@ class GatewayService implements Gateway {
   }
 }
 
-/** Only of a socket that is read it is noticed that its client has left. @returns ends that. */
-function readWhileHeld(arrived: Arrived, socket: Socket): () => void {
-  const onData = (piece: Buffer): void => {
-    arrived.head = Buffer.concat([arrived.head, piece]);
-    if (arrived.head.length >= HELD_HEAD_BYTES) socket.pause();
-  };
-  const onEnd = (): void => void socket.destroy();
-  socket.on('data', onData);
-  socket.once('end', onEnd);
-  if (arrived.head.length < HELD_HEAD_BYTES) socket.resume();
-  return () => {
-    socket.pause();
-    socket.off('data', onData);
-    socket.off('end', onEnd);
-  };
-}
-
 /** A client that is gone is seen when its answer ends. */
 const ignore = (): void => undefined;
 
@@ -572,13 +552,6 @@ class ClientGone extends Error {
   constructor() {
     super('the client is gone');
   }
-}
-
-function heldBytesOf(request: IncomingMessage): number {
-  const { rawHeaders, url = '' } = request;
-  const head = rawHeaders.reduce((sum, text) => sum + text.length, url.length);
-  if (request.headers.upgrade !== undefined) return head + HELD_HEAD_BYTES;
-  return head + (hasBody(request) ? HELD_BODY_BYTES : 0);
 }
 
 /** The end of an upgrade that is no WebSocket yet is that of its socket. */
