@@ -378,8 +378,6 @@ function revokedText(
 }
 
 const SECOND_MS = 1_000;
-/** How long the answer to a connect may take beside what its controller waits for. */
-const ANSWER_MS = 10_000;
 
 interface ConnectOptions {
   readonly namespace: string;
@@ -441,8 +439,8 @@ async function noteOtherProgram(
 
 /** Connects, and tells people meanwhile what is waited for. */
 function connected(cli: Cli, input: ConnectInput): Promise<ConnectAnswer> {
-  // A controller waits for the grant, and after it for readiness.
-  const client = cli.client('http', (input.waitMs ?? 0) + LIMITS.waitMsMax + ANSWER_MS);
+  // A controller waits for the grant, and after it for readiness; then its answer may take a while.
+  const client = cli.client('http', (input.waitMs ?? 0) + LIMITS.waitMsMax + 10 * SECOND_MS);
   const answer = client.keys.connect.mutate(input);
   if (cli.isJson) return answer;
   const { name, namespace = '' } = input.key ?? {};
