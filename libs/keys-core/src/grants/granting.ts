@@ -18,7 +18,7 @@ import { windowsFrom } from './freeze-windows.ts';
 import { readEnvironmentLines } from './sql/environment-line.ts';
 import { advanceFreeze, readStoppingFreezes, type StoppingFreeze } from './sql/freezes.ts';
 import { firstLadder, type Granted } from './sql/grant-rows.ts';
-import { grant, grantFree, isPlain, readRefusals, type Refusal } from './sql/grant.ts';
+import { grant, grantFree, isPlain, lockTakable, readRefusals, type Refusal } from './sql/grant.ts';
 import {
   assertTableIsOpen,
   guardNow,
@@ -247,6 +247,9 @@ async function grantWaiting(store: KernelStore, request: GrantRequest) {
     const { grants, seen } = await store.slowLane.$transaction(async (tx) => {
       await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);
       await readClock(store, tx);
+      if (request.face === 'environment' && request.isQueued !== true) {
+        await lockTakable(tx, request, guardNow(store));
+      }
       return grant(tx, [request], { guard: guardNow(store), onLocked: 'wait' });
     });
     store.witness.saw(seen);

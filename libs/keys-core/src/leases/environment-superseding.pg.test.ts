@@ -290,3 +290,37 @@ async function locksAwaited({ store }: Leases): Promise<number> {
     select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
   return rows.length;
 }
+
+test('a request that supersedes what runs is not passed by one that has waited for its lock', async () => {
+  const at = await openLeases({}, 'environment');
+  await released(at, await acquired(at, { ...DEPLOY, holder: 'before' }));
+
+  const { newest, older } = await at.store.general.$transaction(async (tx) => {
+    // The newest keeps the environment locked until this ends: it is about to record that it supersedes.
+    await tx.$executeRaw`
+      insert into environment_superseding (
+        namespace, name, action, priority, at, after_event_id, request_id, refusal
+      )
+      values ('team', 'prod', 'deploy', 0, clock_timestamp(), 0, gen_random_uuid(), '{}')`;
+    const superseding = acquire(at, { ...DEPLOY, holder: 'newest', supersede: 'running' });
+    await waitUntil(() => areWaiting(at, 1));
+    let isRefused = false;
+    const passing = acquire(at, { ...DEPLOY, holder: 'older', waitMs: 0 })
+      .then(({ outcome }) => outcome, String)
+      .finally(() => (isRefused = true));
+    await waitUntil(async () => isRefused || (await areWaiting(at, 2)));
+    // Not waited for in here.
+    return { newest: () => superseding, older: () => passing };
+  });
+
+  expect(await older()).not.toBe('granted');
+  expect(await newest()).toMatchObject({ outcome: 'granted' });
+});
+
+/** Whether so many sessions wait for a lock of others. */
+async function areWaiting({ store }: Leases, count: number): Promise<boolean> {
+  const rows = await store.general.$queryRaw<unknown[]>`
+    select from pg_stat_activity
+    where wait_event_type = 'Lock' and datname = current_database()`;
+  return rows.length >= count;
+}

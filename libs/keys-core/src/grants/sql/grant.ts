@@ -243,6 +243,22 @@ export async function grantFree(
   return grantsOf(rows, requests);
 }
 
+/**
+ * Waits for the row of a resource that may be granted, and locks it, so that a {@link grant} that follows in the
+ * transaction sees whatever was committed under its lock, as a newer request's place in line: see `waitForGrant`. Of one
+ * that is held it locks nothing. Only for a request without a ticket: tickets are locked before rows. Index: `lease_pkey`.
+ */
+export async function lockTakable(
+  sql: Sql<'slowLane'>,
+  { face, namespace, name }: Resource,
+  { belief }: Pick<GrantGuard, 'belief'>,
+): Promise<void> {
+  await sql.$queryRaw`
+    select true as locked from lease l
+    where l.face = ${face} ${C} and l.namespace = ${namespace} ${C} and l.name = ${name} ${C} and ${isTakable(belief)}
+    for update`;
+}
+
 const IS_RELEASED = fragment`(l.end_reason = 'released' and l.stops_by is null)`;
 
 /**
