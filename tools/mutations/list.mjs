@@ -106,6 +106,13 @@ const GRANTING = [
     replace: "when 'shared' then r.before_alone = 0",
   },
   {
+    name: 'permit-beside-the-only-holder',
+    breaks: 'a scope is shared, or has permits: requests of one kind are granted',
+    file: `${CORE}/grants/sql/pools.ts`,
+    find: 'join roomy r on r.lease_id = w.lease_id and r.kind = w.kind',
+    replace: 'join roomy r on r.lease_id = w.lease_id',
+  },
+  {
     name: 'token-of-the-clock-alone',
     breaks: 'each grant has a larger token than all before',
     file: `${CORE}/grants/sql/upsert-grants.ts`,
@@ -359,6 +366,13 @@ const QUEUE = [
     file: `${CORE}/leases/environment-waiting.ts`,
     find: "supersede === 'running' ? await readRunning(tx, request) : undefined",
     replace: 'undefined as string | undefined',
+  },
+  {
+    name: 'superseded-passes-later',
+    breaks: 'what has waited for the lock of a superseding request does not pass it',
+    file: `${CORE}/grants/granting.ts`,
+    find: "request.face === 'environment' && request.isQueued !== true",
+    replace: "request.face === 'key' && request.isQueued !== true",
   },
   {
     name: 'superseded-comes-back-later',
