@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createEtcdReservationStore, type PeerProbes } from '@leasehold/keys-core/reservations';
-import { startEtcd, type TestEtcd } from '@leasehold/testing';
+import { startEtcd, type TestEtcd, waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { newDatabase, openDatabase, startReservations } from './reservations-for-test.ts';
 
@@ -48,6 +48,42 @@ test('an etcd that was lost and created again is told which datacenters were giv
   expect(await after.store.read(['game', 'demo'])).toBe(pointer.fromId);
   expect(await after.store.readPointer(pointer.fromId)).toEqual(pointer);
 });
+
+test.each([
+  ['before it was declared', []],
+  ['between its declaration and its opening', [{ abandon: false }]],
+  ['before a key had its new home', [{ abandon: true }]],
+])(
+  'an etcd that was restored, with its id, to %s is told of a give-up again, and where its keys live',
+  async (_when, earlier) => {
+    const etcd = await anEtcd();
+    const { endpoints } = etcd;
+    const store = await openDatabase('dc1', await newDatabase());
+    const lost = await openDatabase('dc3', await newDatabase());
+    const before = await startReservations({ store, datacenter: 'dc1', endpoints });
+    const raw = createEtcdReservationStore({ endpoints, clock: store.clock });
+    onTestFinished(() => raw.close());
+    await raw.register('dc3', randomUUID());
+    const fromId = `dc3.${randomUUID()}`;
+    const pointer = { fromId, toId: `dc1.${randomUUID()}`, tokenFloor: '17' };
+    const service = before.giveUpOf(NOBODY);
+    const input = { datacenter: 'dc3', reason: 'it burnt down', abandon: true };
+    for (const step of earlier) await service.giveUp({ ...input, ...step }, ACTOR);
+    const restore = await etcd.backUp();
+    await waitUntil(() => service.giveUp(input, ACTOR).catch(() => undefined));
+    await before.store.putPointer(pointer);
+    await before.close();
+
+    await restore();
+    expect(await raw.readPointer(fromId)).toBeUndefined();
+    await startReservations({ store, datacenter: 'dc1', endpoints });
+    const late = startReservations({ store: lost, datacenter: 'dc3', endpoints });
+
+    await expect(late).rejects.toMatchObject({ code: 'reservation.datacenter_given_up' });
+    expect(await raw.readPointer(fromId)).toEqual(pointer);
+    expect(await raw.givenUp.list()).toMatchObject([{ opened: { by: 'alice' } }]);
+  },
+);
 
 test('a controller that was started without etcd ends when its datacenter may have been given up since', async () => {
   const etcd = await anEtcd();

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { createLogger } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
 import { openKernel } from '../testing/kernel-fixture.ts';
 import type { EtcdGivenUp, ReadGivenUp } from './etcd/etcd-given-up.ts';
 import { createGiveUpService } from './give-up-service.ts';
 import { type GiveUpService, NONE_GIVEN_UP } from './given-up.ts';
+import { createKnownGivenUp } from './standing.ts';
 
 const ACTOR = { actor: 'alice', role: 'admin', source: null } as const;
 const INPUT = { datacenter: 'dc3', reason: 'it burnt down', abandon: true };
@@ -91,4 +93,46 @@ test('a declaration is taken back though the answer to its removal was lost', as
   await expect(service.takeBack(INPUT, ACTOR)).rejects.toMatchObject({
     code: 'reservation.not_given_up',
   });
+});
+
+test.each([
+  ['has no row of it', []],
+  ['has it declared only', [declared()]],
+])(
+  'what was final stays known where the store was restored and %s, also after a restart',
+  async (_what, rows) => {
+    const { store } = await openKernel();
+    const opened = { at: '', by: 'alice', reason: '', tokenFloor: '17', isAbandoned: true };
+    let stored: readonly ReadGivenUp[] = [{ ...declared(), opened }];
+    const log = createLogger({ name: 'test', level: 'silent' });
+    const shared = {
+      list: () => Promise.resolve(stored),
+      remainingMs: () => Promise.resolve(null),
+    };
+    const [before, after] = [0, 1].map(() => createKnownGivenUp({ shared, store, log }));
+    await before?.refresh();
+
+    stored = rows;
+    await before?.refresh();
+    await after?.load();
+    await after?.refresh();
+
+    for (const known of [before, after]) {
+      expect(known?.list()).toMatchObject([{ datacenter: 'dc3', opened, remainingMs: 0 }]);
+    }
+  },
+);
+
+test('a declaration that was taken back is known no more', async () => {
+  const { store } = await openKernel();
+  let stored = [declared()];
+  const log = createLogger({ name: 'test', level: 'silent' });
+  const shared = { list: () => Promise.resolve(stored), remainingMs: () => Promise.resolve(null) };
+  const known = createKnownGivenUp({ shared, store, log });
+  await known.refresh();
+
+  stored = [];
+  await known.refresh();
+
+  expect(known.list()).toEqual([]);
 });

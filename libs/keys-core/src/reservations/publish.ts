@@ -10,6 +10,7 @@ import {
 } from '../kernel/reservation.ts';
 import type { Store } from '../postgres/open-store.ts';
 import type { EtcdReservationStore } from './etcd/etcd-store.ts';
+import type { GivenUp } from './given-up.ts';
 import { invalid } from './invalid.ts';
 import type { ReservationStore } from './reservation-store.ts';
 import type { ReservationStatus } from './reservation-types.ts';
@@ -39,10 +40,30 @@ const NAMED_MAX = 5;
 const FIRST_KEY = { namespace: '', name: '' };
 
 /**
- * Whether a store that had everything lacks some of the newest rows of this datacenter: then it was
+ * Whether a store that had everything lacks some of the newest rows that this datacenter publishes: then it was
  * restored from a backup in a way that kept its id.
  */
 export async function hasForgotten({ datacenter, shared, store }: Publishing): Promise<boolean> {
+  const lost = await readGivenUp(store.general);
+  const opened = new Set(
+    (await shared.givenUp.list()).filter((row) => row.opened !== null).map((row) => row.datacenter),
+  );
+  if (lost.some((row) => !opened.has(row.datacenter))) return true;
+  for (const name of datacentersOf(datacenter, lost)) {
+    if (await hasForgottenOf(name, { shared, store })) return true;
+  }
+  return false;
+}
+
+/** This datacenter, and those that were given up: nobody else can publish what is known of them. */
+function datacentersOf(datacenter: string, lost: readonly GivenUp[]): string[] {
+  return [datacenter, ...lost.map(({ datacenter: name }) => name)];
+}
+
+async function hasForgottenOf(
+  datacenter: string,
+  { shared, store }: Pick<Publishing, 'shared' | 'store'>,
+): Promise<boolean> {
   const [homes, pointers] = await Promise.all([
     newestReservations(store.reads, datacenter, BATCH_MAX),
     newestPointers(store.reads, datacenter, BATCH_MAX),
@@ -66,8 +87,7 @@ export async function publishAll(publishing: Publishing): Promise<void> {
   const { datacenter, shared, reservations, store } = publishing;
   const lost = await readGivenUp(store.general);
   for (const givenUp of lost) await shared.givenUp.putBack(givenUp);
-  // Nobody else can publish what is known of a datacenter that was given up.
-  const datacenters = [datacenter, ...lost.map(({ datacenter: name }) => name)];
+  const datacenters = datacentersOf(datacenter, lost);
   const conflicts = [
     ...(await conflictsOf(
       (last?: HomeRow) =>

@@ -22,7 +22,10 @@ import {
 export interface KnownGivenUp extends GivenUpDatacenters {
   /** What this database remembers, before the store was asked. */
   load(): Promise<void>;
-  /** Asks the store. Linearizable. @throws {LeaseError} `reservation.store_unreachable`. */
+  /**
+   * Asks the store. Linearizable. What was final stays known, also where the store was restored to before it.
+   * @throws {LeaseError} `reservation.store_unreachable`.
+   */
   refresh(): Promise<void>;
 }
 
@@ -53,14 +56,21 @@ export function createKnownGivenUp(deps: {
     async refresh() {
       const rows = await shared.list();
       const views: GivenUpView[] = [];
-      for (const row of rows.map(withoutRevision)) {
+      const final = [...known.values()].filter(({ opened }) => opened !== null);
+      const stored = rows.filter((row) => row.opened !== null || !final.some(isOf(row)));
+      for (const row of stored.map(withoutRevision)) {
         await note(row);
         const remainingMs = row.opened === null ? await shared.remainingMs(row.datacenter) : 0;
         views.push({ ...row, remainingMs });
       }
-      known = new Map(views.map((view) => [view.datacenter, view]));
+      const kept = final.filter((view) => !views.some(isOf(view)));
+      known = new Map([...views, ...kept].map((view) => [view.datacenter, view]));
     },
   };
+}
+
+function isOf({ datacenter }: GivenUp): (other: GivenUp) => boolean {
+  return (other) => other.datacenter === datacenter;
 }
 
 function withoutRevision({ revision: _revision, ...row }: ReadGivenUp): GivenUp {

@@ -29,7 +29,7 @@ export interface EtcdGivenUp {
   open(seen: ReadGivenUp, opened: Opened): Promise<boolean>;
   /** Removes a declaration. @returns false when it was changed since it was read. */
   takeBack(seen: ReadGivenUp): Promise<boolean>;
-  /** Writes a row that an etcd which was lost had, unless there is one. */
+  /** Writes an opened row that an etcd which was lost, or restored to before, had; not over another opened one. */
   putBack(givenUp: GivenUp): Promise<void>;
   /** How long a wait takes still: 0 when it is over, null when it has no end of its own. */
   remainingMs(datacenter: string): Promise<number | null>;
@@ -90,11 +90,19 @@ export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
     },
     async putBack(givenUp) {
       const name = givenUp.datacenter;
-      await calls.txn({
-        compare: [isAbsent(GIVEN_UP_ROWS, name)],
-        success: [putOf(GIVEN_UP_ROWS, name, givenUp)],
-        failure: [],
-      });
+      let isThere = false;
+      while (!isThere) {
+        const row = await readRow(calls, GIVEN_UP_ROWS, name);
+        if (row !== undefined && GIVEN_UP_ROWS.read(row.value.toString(), name).opened !== null) {
+          return;
+        }
+        const { succeeded } = await calls.txn({
+          compare: [revisionIs(GIVEN_UP_ROWS, name, row?.mod_revision ?? '0')],
+          success: [putOf(GIVEN_UP_ROWS, name, givenUp), deleteOf(WAIT_ROWS, name)],
+          failure: [],
+        });
+        isThere = succeeded;
+      }
     },
     async remainingMs(datacenter) {
       const wait = await readRow(calls, WAIT_ROWS, datacenter);
