@@ -1,6 +1,8 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLogger } from './logger.ts';
 
@@ -87,19 +89,72 @@ test('an error of pg is logged without its connection', () => {
   expect(text).not.toContain('4711');
 });
 
-test('a log that cannot be written, on a full disk, does not end its process', async () => {
+/** The arguments of a process that logs this many lines, and then does something else. */
+function logging(lines: number, afterwards: string): string[] {
   const program = `
     import { createLogger } from '${new URL('logger.ts', import.meta.url).href}';
     const log = createLogger({ name: 'test', level: 'info' });
-    for (let line = 0; line < 3; line += 1) log.info('a line');
-    process.exitCode = 7;`;
+    for (let line = 0; line < ${String(lines)}; line += 1) log.info({ line }, 'a line');
+    ${afterwards}`;
+  return ['--import', 'tsx', '--input-type=module', '-e', program];
+}
+
+/** What it logs. Nothing is read before this. */
+function linesOf({ stdout }: ChildProcess): AsyncIterable<string> {
+  return createInterface({ input: stdout as Readable });
+}
+
+/** Of lines: more than what is on its way to a reader that has stalled, and less than what is kept. */
+const MANY = 6_000;
+
+test('a log that cannot be written, on a full disk, does not end its process', async () => {
   const full = openSync('/dev/full', 'w');
   onTestFinished(() => {
     closeSync(full);
   });
-  const args = ['--import', 'tsx', '--input-type=module', '-e', program];
 
-  const child = spawn(process.execPath, args, { stdio: ['ignore', full, 'ignore'] });
+  const child = spawn(process.execPath, logging(3, 'process.exitCode = 7'), {
+    stdio: ['ignore', full, 'ignore'],
+  });
 
   expect(await once(child, 'exit')).toEqual([7, null]);
+});
+
+test('a log that nobody reads stops nothing, and is there in order once it is read', async () => {
+  const afterwards = `process.send('goes on'); process.once('disconnect', () => process.exit(7));`;
+  const child = spawn(process.execPath, logging(MANY, afterwards), {
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+
+  expect(await once(child, 'message')).toContain('goes on');
+  const lines: number[] = [];
+  for await (const line of linesOf(child)) {
+    lines.push((JSON.parse(line) as { line: number }).line);
+    if (lines.length === MANY) child.disconnect();
+  }
+
+  expect(lines).toEqual(Array.from({ length: MANY }, (_line, at) => at));
+});
+
+test('a log that nobody reads does not keep its process from ending', async () => {
+  const child = spawn(process.execPath, logging(MANY, 'process.exit(7)'), {
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+
+  expect(await once(child, 'exit')).toEqual([7, null]);
+});
+
+test('the last lines of a process that ends are read by a reader that was late', async () => {
+  const child = spawn(process.execPath, logging(MANY, `process.send('ends'); process.exit(7);`), {
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await once(child, 'message');
+
+  let last = '';
+  for await (const line of linesOf(child)) last = line;
+
+  expect(JSON.parse(last)).toMatchObject({ line: MANY - 1 });
 });

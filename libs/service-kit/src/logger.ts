@@ -1,3 +1,4 @@
+import { fstatSync } from 'node:fs';
 import pino, { type DestinationStream, type LogFn, type Logger } from 'pino';
 
 export type { Logger } from 'pino';
@@ -15,8 +16,13 @@ interface LoggerOptions {
   readonly destination?: DestinationStream | undefined;
 }
 
-/** Lines that are kept for later where they cannot be written now, such as on a full disk. */
+/** Lines that are kept for later where they cannot be written now: on a full disk, to a reader that has stalled. */
 const UNWRITTEN_BYTES_MAX = 1_024 * 1_024;
+/** When lines for which a pipe had no room are tried again, and how often at the end of the process. */
+const ROOM_MS = 100;
+const LAST_TRIES_MAX = 20;
+
+const STANDARD_OUTPUT = 1;
 
 const WARN = pino.levels.values['warn'] ?? 40;
 
@@ -67,9 +73,36 @@ function escapeControls(line: string): string {
 }
 
 function standardOutput(): DestinationStream {
-  const out = pino.destination({ dest: 1, sync: true, maxLength: UNWRITTEN_BYTES_MAX });
+  const kind = fstatSync(STANDARD_OUTPUT);
+  // Node makes a pipe non-blocking when it opens it: a reader that has stalled must not stop this process.
+  if (kind.isFIFO() || kind.isSocket()) void process.stdout;
+  const out = pino.destination({
+    dest: STANDARD_OUTPUT,
+    sync: true,
+    maxLength: UNWRITTEN_BYTES_MAX,
+    // It would wait for the reader.
+    retryEAGAIN: () => false,
+  });
+  let isFull = false;
+  const tryAgain = (): void => {
+    isFull = false;
+    process.off('exit', tryToTheEnd);
+    out.write('');
+  };
+  const tryToTheEnd = (): void => {
+    const never = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+    for (let tries = 0; isFull && tries < LAST_TRIES_MAX; tries += 1) {
+      Atomics.wait(never, 0, 0, ROOM_MS);
+      tryAgain();
+    }
+  };
   // Without a listener an error of the stream would end the process.
-  out.on('error', () => undefined);
+  out.on('error', ({ code }: NodeJS.ErrnoException) => {
+    if (code !== 'EAGAIN' || isFull) return;
+    isFull = true;
+    setTimeout(tryAgain, ROOM_MS).unref();
+    process.once('exit', tryToTheEnd);
+  });
   return out;
 }
 
