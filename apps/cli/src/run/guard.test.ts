@@ -204,7 +204,7 @@ test('a signal that the system refuses to send to a command is not its end', asy
   const child = spawn('sh', ['-c', 'read -r line; exit 3'], { detached: true });
   const ended = endOf(child, child.pid ?? 0);
 
-  // What `child.kill` does for the process of another user; whoever runs the tests may signal this one.
+  // What `child.kill` does for the process of another user. The user of the tests may signal this one.
   child.emit('error', new Error('kill EPERM'));
   child.stdin.end('go\n');
 
