@@ -39,10 +39,10 @@ import {
   refusalOf,
   type Passer,
 } from './passing.ts';
-import { mayRedirect, redirect, redirectFor } from './redirects.ts';
+import { mayRedirect, redirect, redirectFor, withSlash } from './redirects.ts';
 import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
-import { assertPlainHead, assertUpgrade, readTarget, type ServedHosts } from './target.ts';
+import { assertPlainHead, assertUpgrade, readTarget, rootOf, type ServedHosts } from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
 
 /** For receiving the head of a request, in milliseconds; its body may take as long as it needs. */
@@ -322,12 +322,14 @@ class GatewayService implements Gateway {
     assertUpgrade(request, to instanceof net.Socket);
     const target = readTarget(request, this.#hosts);
     if (target.form === 'own') {
-      if (target.path === '/healthz' && !(to instanceof net.Socket)) {
-        to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');
-        this.#strangers.answered(request.socket);
-        return;
-      }
-      throw new Refusal('gateway.not_found');
+      this.#answerOwn(arrived, target.path);
+      return;
+    }
+    if (target.rest === '' && !(to instanceof net.Socket)) {
+      // Browsers send the cookie of a key only to where the slash is. That it is missing tells nothing of the key.
+      redirect(withSlash(request, target), { request, response: to, requestId: arrived.requestId });
+      this.#strangers.answered(request.socket);
+      return;
     }
     const isSecure = arrived.from.protocol === 'https';
     const found = admit(this.#admission, target, { request, isSecure });
@@ -343,6 +345,13 @@ class GatewayService implements Gateway {
       if (!(error instanceof Elsewhere) || to instanceof net.Socket) throw error;
       await this.#sendElsewhere(error, { arrived, to, target, admitted });
     }
+  }
+
+  /** @throws {Refusal} for all but one of the gateway's own paths. */
+  #answerOwn({ request, to }: Arrived, path: string): void {
+    if (path !== '/healthz' || to instanceof net.Socket) throw new Refusal('gateway.not_found');
+    to.writeHead(200, { 'content-type': 'application/json' }).end('{"status":"ok"}');
+    this.#strangers.answered(request.socket);
   }
 
   /** Sends a client to the gateway of the datacenter in which its key lives, with a token of that datacenter. */
@@ -513,7 +522,8 @@ class GatewayService implements Gateway {
       from,
       trace: tracer === undefined ? undefined : carrierOf(),
     });
-    request.url = target.rest;
+    // A WebSocket is not sent to where the slash is.
+    request.url = target.rest === '' ? rootOf(request) : target.rest;
   }
 
   /** What is on its way. */

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import net from 'node:net';
 import { keyHostLabel } from '@leasehold/keys-core/gateway-addresses';
 import { waitUntil } from '@leasehold/testing';
 import { createSigningKey } from '@leasehold/keys-core/gateway-tokens';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { WebSocket } from 'ws';
 import {
   openGatewayStage,
   startBackend,
@@ -180,6 +182,21 @@ describe('paths', () => {
     );
     expect(said).toMatch(/^HTTP\/1\.1 40[0-4]/u);
     expect(backend.requests).toEqual([]);
+  });
+
+  test('one that ends with its key leads on to its slash, whoever asks, and a WebSocket has its query', async () => {
+    const { stage, backend, token } = await openHostile();
+    for (const path of ['/k/_/room', `/t/${token}`]) {
+      const { status, headers } = await stage.ask(`${path}?session=7`);
+      expect([status, headers.location]).toEqual([308, `${path}/?session=7`]);
+    }
+    expect(backend.requests).toEqual([]);
+    const socket = new WebSocket(`ws://127.0.0.1:${String(stage.port)}/k/_/room?session=7`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    onTestFinished(() => socket.terminate());
+    const [said] = (await once(socket, 'message')) as [Buffer];
+    expect(JSON.parse(said.toString())).toMatchObject({ url: '/?session=7' });
   });
 
   test('names with any character are reached by their encoded path', async () => {

@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { KeyTarget } from './admission.ts';
 import { cookieFor } from './headers.ts';
+import { rootOf } from './target.ts';
 import type { VerifiedToken } from './tokens.ts';
 
 /** A longer cookie is not kept by browsers. */
@@ -43,12 +44,17 @@ export function redirect(
   response.end();
 }
 
-/** Whether {@link redirectFor} may find a place. */
-export function mayRedirect(request: IncomingMessage, { rest, form }: KeyTarget): boolean {
-  return rest === '' || (form === 'token' && isNavigation(request));
+/** Where an address that has no slash after its key has it: relative addresses of a page need it. */
+export function withSlash(request: IncomingMessage, { prefix }: KeyTarget): Redirect {
+  return { status: 308, location: `${prefix}${rootOf(request)}` };
 }
 
-/** Where an address has its slash, or has no token; undefined for what is passed as it is. */
+/** Whether {@link redirectFor} may find a place. */
+export function mayRedirect(request: IncomingMessage, { form }: KeyTarget): boolean {
+  return form === 'token' && isNavigation(request);
+}
+
+/** Where an address has no token; undefined for what is passed as it is. */
 export function redirectFor(
   request: IncomingMessage,
   target: KeyTarget,
@@ -62,10 +68,6 @@ export function redirectFor(
     readonly isSecure: boolean;
   },
 ): Redirect | undefined {
-  const { url = '' } = request;
-  const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
-  // Relative addresses of a page need the slash.
-  if (target.rest === '') return { status: 308, location: `${target.prefix}/${query}` };
   const isLong = text.length > COOKIE_BYTES_MAX;
   if (target.form !== 'token' || isLong || !isNavigation(request)) return undefined;
   const prefix = target.keyId === undefined ? keyPrefix : '';

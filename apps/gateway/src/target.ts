@@ -126,6 +126,12 @@ function restOf(url: string, prefix: string): string {
   return rest.startsWith('//') ? rest.replace(/^\/+/u, '/') : rest;
 }
 
+/** The root of what a request is for, with its query: what it means where its path ends without a slash. */
+export function rootOf({ url = '' }: Pick<IncomingMessage, 'url'>): string {
+  const at = url.indexOf('?');
+  return at === -1 ? '/' : `/${url.slice(at)}`;
+}
+
 function hasDotSegment(path: string): boolean {
   // Most paths have nothing that could be a dot.
   if (!path.includes('.') && !path.includes('%')) return false;
