@@ -1,12 +1,13 @@
 import { getEventListeners, once } from 'node:events';
 import http from 'node:http';
 import net, { type AddressInfo } from 'node:net';
+import { FAIR_USE_DEFAULTS } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { LinkDown, type SyncInput } from './controller-link.ts';
 import { Refusal } from './refusal.ts';
-import { BackendAgent, Routes, type Wanted } from './routes.ts';
+import { BackendAgent, Routes, ROUTES_MAX, SYNC_MS, type Wanted } from './routes.ts';
 import { ScriptedController } from './testing/scripted-controller.ts';
 
 const BOUNDS = { heldMax: 100, heldBytesMax: 1_000_000, holdMs: 10_000 };
@@ -251,8 +252,14 @@ test('a call tells who uses a route, and since when nobody does', async () => {
   ]);
 });
 
-test('each call tells what the gateway has in all, although a call has only a part of its routes', async () => {
-  const { routes, link, clock, take } = openRoutes({ heldMax: 100_000, heldBytesMax: 10_000_000 });
+const MANY = { heldMax: 100_000, heldBytesMax: 10_000_000 };
+
+/** Takes one more route than a call has, each with a user. */
+async function takeMany({
+  link,
+  clock,
+  take,
+}: Pick<ReturnType<typeof openRoutes>, 'link' | 'clock' | 'take'>): Promise<void> {
   link.routeTo = ({ key }) => ({
     ...new ScriptedController().routeTo({ key }),
     leaseId: key.name,
@@ -261,12 +268,34 @@ test('each call tells what the gateway has in all, although a call has only a pa
     Array.from({ length: 5_001 }, (_key, at) => take(`k${String(at)}`)),
   );
   for (const active of found) active.use(userOf(), clock);
+}
+
+test('each call tells what the gateway has in all, although a call has only a part of its routes', async () => {
+  const { routes, link, clock, take } = openRoutes(MANY);
+  await takeMany({ link, clock, take });
   await routes.sync();
   const told = link.syncs.map(({ uses, ...rest }) => [uses.length, rest.connections, rest.routes]);
   expect(told).toEqual([
     [5_000, 5_001, 5_001],
     [1, 5_001, 5_001],
   ]);
+});
+
+test('two gateways with all the routes that they may know are within the fair use of one token', () => {
+  const { callsPerSecond } = FAIR_USE_DEFAULTS.gateway;
+  expect(callsPerSecond).toBeGreaterThanOrEqual((2 * ROUTES_MAX * 1_000) / SYNC_MS);
+});
+
+test('where a part of the routes is not answered for, the next question begins with it', async () => {
+  const { routes, link, clock, take, skip } = openRoutes(MANY);
+  await takeMany({ link, clock, take });
+  skip(1);
+  link.beforeSync = () =>
+    link.syncs.length === 2 ? Promise.reject(new LinkDown('refused')) : Promise.resolve();
+  await routes.sync();
+  await routes.sync();
+  expect(link.syncs.map(({ uses }) => uses.length)).toEqual([5_000, 1, 5_000, 1]);
+  expect(link.syncs[2]?.uses[0]).toEqual(link.syncs[1]?.uses[0]);
 });
 
 test('calls that requests ask for are sent after they were asked for, together and with a pause', async () => {

@@ -210,7 +210,7 @@ interface RoutesDeps {
 /** Of the requests that wait, one key may have this share: it cannot keep out all others. */
 const HELD_SHARE_OF_KEY = 4;
 /** Routes that are known at once. */
-const ROUTES_MAX = 50_000;
+export const ROUTES_MAX = 50_000;
 /** A route that nobody has used for so long is not kept valid any more. */
 const UNUSED_MS_MAX = 60_000;
 /**
@@ -224,7 +224,7 @@ const ANSWER_MS = 500;
 const RETRY_MS = 200;
 
 /** How often the controller is asked about all routes. */
-const SYNC_MS = 500;
+export const SYNC_MS = 500;
 /** Between two calls that requests have asked for, from start to start: anybody can make up a token. */
 const ASKED_SYNC_MS = 250;
 const SYNC_TIMEOUT_MS = 1_500;
@@ -516,7 +516,7 @@ export class Routes {
     }
   }
 
-  /** @returns those that are left. */
+  /** @returns those that are left, the one first that was asked about longest ago. */
   #dropUnused(): ActiveRoute[] {
     const nowMs = this.#clock.nowMs();
     for (const active of [...this.#byKey.values()]) {
@@ -526,7 +526,8 @@ export class Routes {
     for (const [leaseId, askedAtMs] of this.#ended) {
       if (nowMs - askedAtMs > LIMITS.waitMsMax + UNUSED_MS_MAX) this.#ended.delete(leaseId);
     }
-    return [...this.#byKey.values()];
+    // Where one part of the last call was refused, the next call begins with it: else it would always be the same one.
+    return [...this.#byKey.values()].sort((one, other) => one.askedAtMs - other.askedAtMs);
   }
 
   async #syncPart(

@@ -11,18 +11,19 @@ const GI = 1_024 * MI;
  * What each role has unless the environment or its token says otherwise, and last the largest value that
  * a limit can be set to. A client is a service: many processes may share one token, so its limits stop a
  * defect and not a legitimate load. A viewer is a person or a dashboard. An admin has what an operator has.
- * All gateways of a datacenter may share one token, and ask for the routes of all of its users.
+ * All gateways of a datacenter may share one token, and ask for the routes of all of its users: each of them counts as a
+ * call twice a second, so they have as many calls as a core can check, see `LIMITS.gatewayUsesPerCallMax`.
  * A peer carries the calls of all callers of its datacenter, each checked there.
  */
 const TABLE = {
   // viewer, client, operator, drone, gateway, peer, largest
-  callsPerSecond: [500, 100_000, 5_000, 50_000, 50_000, 100_000, 1_000_000],
+  callsPerSecond: [500, 100_000, 5_000, 50_000, 250_000, 100_000, 1_000_000],
   batchSize: [100, 1_000, 1_000, 100, 100, 1_000, 1_000],
   connections: [20, 1_000, 100, 8, 100, 0, 100_000],
   streams: [50, 2_000, 500, 8, 0, 0, 100_000],
   waiters: [0, 10_000, 1_000, 0, 10_000, 20_000, 20_000],
   heldLeases: [0, 200_000, 10_000, 0, 0, 1_000_000, 100_000_000],
-  requestBytesPerSecond: [2 * MI, 16 * MI, 16 * MI, 16 * MI, 16 * MI, 64 * MI, 1_024 * MI],
+  requestBytesPerSecond: [2 * MI, 16 * MI, 16 * MI, 16 * MI, 32 * MI, 64 * MI, 1_024 * MI],
   responseBytesPerSecond: [8 * MI, 64 * MI, 32 * MI, 64 * MI, 64 * MI, 256 * MI, 1_024 * MI],
   unreadBytes: [4 * MI, 32 * MI, 16 * MI, 16 * MI, 16 * MI, 128 * MI, 256 * MI],
   declarations: [0, 10_000, 10_000, 0, 0, 10_000, 1_000_000],
