@@ -13,6 +13,7 @@ import {
   addressOf,
   openGatewayStage,
   startBackend,
+  upgradeOf,
   type GatewayStage,
 } from './testing/gateway-stage.ts';
 
@@ -214,13 +215,10 @@ describe('waking', () => {
       new Promise((resolve) => {
         ready = () => resolve(stage.controller.routeTo(input));
       });
-    const head =
-      `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
-      'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
     const open = (): net.Socket => {
       const socket = net.connect({ port: stage.port, host: '127.0.0.1', allowHalfOpen: true });
       onTestFinished(() => void socket.destroy());
-      socket.write(head);
+      socket.write(upgradeOf(token));
       return socket;
     };
     const held = (count: number): Promise<unknown> =>
@@ -367,6 +365,33 @@ describe('backends that do not keep to the protocol', () => {
     expect([await count('failed'), await count('answered')]).toEqual([1, 0]);
   });
 });
+
+test.each([
+  ['ends', (socket: net.Socket) => void socket.end()],
+  ['resets', (socket: net.Socket) => void socket.resetAndDestroy()],
+])(
+  'a WebSocket whose client %s it before its backend answers is over, and counted as left',
+  async (_how, leave) => {
+    const stage = await openGatewayStage();
+    const asked: net.Socket[] = [];
+    const server = net.createServer((socket) => {
+      socket.once('data', () => asked.push(socket));
+      onTestFinished(() => void socket.destroy());
+    });
+    onTestFinished(() => void server.close());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    stage.controller.address = addressOf(server);
+    const client = net.connect({ port: stage.port, host: '127.0.0.1', allowHalfOpen: true });
+    onTestFinished(() => void client.destroy());
+    client.write(upgradeOf(await stage.controller.sign()));
+    await waitUntil(() => asked.length === 1);
+    leave(client);
+    await waitUntil(() => asked[0]?.readyState !== 'open');
+    const kind = 'leasehold_gateway_requests_total{kind="websocket"';
+    await waitUntil(async () => (await metric(stage, `${kind},outcome="left"}`)) === 1);
+    expect(await metric(stage, `${kind},outcome="failed"}`)).toBe(0);
+  },
+);
 
 test('a request for a key of another datacenter is sent to the gateway there, and a WebSocket is refused', async () => {
   const stage = await openGatewayStage();

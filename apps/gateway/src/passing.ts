@@ -448,7 +448,10 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
   });
   // The library closes the socket in the turn of an error: it is answered here or not at all.
   proxy.on('error', (_error, request) => {
-    if (request !== undefined) passingOf(request)?.end('gateway.backend_failed');
+    const passing = request === undefined ? undefined : passingOf(request);
+    // What its client has left is no failure of the backend.
+    if (passing?.parts.to.destroyed === true) passing.outgoing?.destroy();
+    else passing?.end('gateway.backend_failed');
   });
   return async (passing, head) => {
     const { request, to, active } = passing.parts;
@@ -456,6 +459,11 @@ function webSocketPasser(observer: PassingObserver): Passer['webSocket'] {
     const { host, port } = targetOf(active);
     const backend = await connected(host, port);
     passing.outgoing = backend;
+    // A client that has ended its side before there is an answer has left.
+    if (to.readableEnded) to.destroy();
+    to.once('end', () => {
+      if (passing.answer === undefined) to.destroy();
+    });
     if (to.destroyed || !passing.mayPass()) {
       backend.destroy();
       return outcomeOf(passing);

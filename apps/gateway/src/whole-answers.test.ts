@@ -7,6 +7,7 @@ import {
   addressOf,
   openGatewayStage,
   startBackend,
+  upgradeOf,
   type GatewayStage,
 } from './testing/gateway-stage.ts';
 
@@ -56,17 +57,13 @@ test('a request whose length is zero in more than one digit has no body', async 
   expect(backend.requests[0]?.headers['content-length']).toBe('0');
 });
 
-const upgrade = (token: string): string =>
-  `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
-  'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n';
-
 describe('an answer that ends with its connection', () => {
   const old = (token: string): string => `GET /t/${token}/ HTTP/1.0\r\n\r\n`;
   const unframed = 'HTTP/1.1 403 Forbidden\r\nConnection: close\r\n\r\nbegun';
   const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n';
 
   test.each([
-    ['in place of a WebSocket', upgrade, unframed],
+    ['in place of a WebSocket', upgradeOf, unframed],
     ['to a client of HTTP/1.0', old, chunked],
   ])('%s is reset where the gateway cuts it, and nothing follows it', async (_to, head, answer) => {
     const { stage, asked } = await begin(head, answer);
@@ -76,7 +73,7 @@ describe('an answer that ends with its connection', () => {
   });
 
   test.each([
-    ['in place of a WebSocket', upgrade, chunked],
+    ['in place of a WebSocket', upgradeOf, chunked],
     ['to a client of HTTP/1.0', old, chunked],
   ])('%s is reset where the backend breaks it off', async (_to, head, answer) => {
     const { sockets, asked } = await begin(head, answer);
@@ -111,7 +108,7 @@ describe('an answer in place of a WebSocket is over, and its connection closed',
     const socket = net.connect({ port: stage.port, host: '127.0.0.1', allowHalfOpen: true });
     onTestFinished(() => void socket.destroy());
     socket.on('error', () => undefined);
-    return { stage, socket, head: upgrade(token) };
+    return { stage, socket, head: upgradeOf(token) };
   };
 
   test('when its client closes it, although that has sent more than it was asked for', async () => {

@@ -162,6 +162,14 @@ export async function ask(port: number, path: string, options: AskOptions = {}):
   };
 }
 
+/** What a client sends to open a WebSocket. */
+export function upgradeOf(token: string): string {
+  return (
+    `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+    'Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n'
+  );
+}
+
 async function raw(port: number, text: string): Promise<string> {
   const socket = net.connect(port, '127.0.0.1');
   onTestFinished(() => void socket.destroy());
