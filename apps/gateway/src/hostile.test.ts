@@ -184,7 +184,7 @@ describe('paths', () => {
     expect(backend.requests).toEqual([]);
   });
 
-  test('one that ends with its key leads on to its slash, whoever asks, and a WebSocket has its query', async () => {
+  test('one that ends with its key leads on to its slash without a token too, and a WebSocket has its query', async () => {
     const { stage, backend, token } = await openHostile();
     for (const path of ['/k/_/room', `/t/${token}`]) {
       const { status, headers } = await stage.ask(`${path}?session=7`);

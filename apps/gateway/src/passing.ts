@@ -345,7 +345,7 @@ const SWITCHING_PROTOCOLS = 101;
 function mayAnswer(passing: Passing, answer: IncomingMessage, isUpgrade = false): boolean {
   if (!passing.mayPass()) return false;
   const { statusCode: status = 0 } = answer;
-  // A client would wait for what follows the answer that is none.
+  // Its client would wait for the WebSocket, or for another answer.
   if (status < STATUS_MIN || (status === SWITCHING_PROTOCOLS && !isUpgrade)) {
     passing.end('gateway.backend_failed');
     return false;
