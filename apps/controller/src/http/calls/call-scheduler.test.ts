@@ -330,6 +330,43 @@ describe('call scheduler', () => {
     expect(connection.begun).toEqual(['0']);
   });
 
+  test('the end of a stream is begun first, although its caller does not read its answers and calls too often', async () => {
+    const stage = openStage();
+    let countedCount = 0;
+    const connection = stage.add('a', {
+      countCalls: (count) => {
+        countedCount += count;
+        throw new LeaseError('request.rate_limited', undefined, { details: { retryAfterMs: 1 } });
+      },
+    });
+    connection.isBehind = true;
+
+    connection.receive(JSON.stringify({ id: 'stream', method: 'subscription.stop' }));
+    while (connection.begun.length === 0) await turn();
+
+    expect(connection.begun).toEqual(['stream']);
+    expect([connection.refused, countedCount]).toEqual([[], 1]);
+  });
+
+  test('the end of a stream that has not begun yet does not overtake it', async () => {
+    const stage = openStage();
+    const connection = stage.add('a');
+    connection.isBehind = true;
+    const call = { id: 'stream', method: 'subscription', params: { path: 'events.watch' } };
+    connection.receive(JSON.stringify(call));
+    await turn();
+
+    connection.receive(JSON.stringify({ id: 'stream', method: 'subscription.stop' }));
+    connection.receive(JSON.stringify({ id: 'beat', params: { path: 'leases.heartbeat' } }));
+    await turn();
+    const begunBefore = [...connection.begun];
+    connection.isBehind = false;
+    while (connection.begun.length < 3) await turn();
+
+    expect(begunBefore).toEqual(['beat']);
+    expect(connection.begun).toEqual(['beat', 'stream', 'stream']);
+  });
+
   test('messages without a valid call count as calls: beyond the rate they are refused as too many, and the connection is paused', async () => {
     const stage = openStage();
     let countedCount = 0;

@@ -9,7 +9,7 @@
  * principal are begun in any case: nobody pays for the long turns of another. Reading a message, and handing
  * the gate a call that it keeps back, begin nothing: what is to be refused must not wait for a turn.
  *
- * - Connections of drones come first. Within a connection, renewals, heartbeats and releases do.
+ * - Connections of drones come first. Within a connection, renewals, heartbeats, releases and ends of streams do.
  * - Principals take turns, whatever each of them has sent over however many connections.
  * - A connection whose queue is full, or whose principal has sent too many calls, is paused: the rest stays
  *   with the sender. One whose principal does not read its answers is read on, and only its renewals,
@@ -415,12 +415,30 @@ class Scheduler implements CallScheduler {
       this.#refuseUnread(inbox, refusableCall(text), error as LeaseError);
       return;
     }
-    this.#admit(inbox, calls.filter(isServedFirst), undefined);
+    const called = calls.filter((call) => !isStop(call));
+    this.#admit(inbox, called.filter(isServedFirst), undefined);
     this.#admit(
       inbox,
-      calls.filter((call) => !isServedFirst(call)),
+      called.filter((call) => !isServedFirst(call)),
       { atMs, bytes: text.length },
     );
+    this.#stop(inbox, calls.filter(isStop), atMs);
+  }
+
+  /**
+   * Stops come first and are never refused, or the stream of one would go on. They are counted: who sends too many is
+   * read later. One whose stream has not begun yet waits behind it.
+   */
+  #stop(inbox: Inbox, stops: readonly WireCall[], atMs: number): void {
+    if (stops.length === 0) return;
+    const waiting = new Set(inbox.calls.map(({ call }) => call.id));
+    for (const call of stops) {
+      if (waiting.has(call.id)) inbox.calls.push({ call, atMs, bytes: 0 });
+      else inbox.urgentCalls.push(call);
+    }
+    const { use } = inbox.connection;
+    const refusal = refusalBy(() => use.countCalls(stops.length, true));
+    if (refusal !== undefined) this.#holdAfter(inbox, refusal);
   }
 
   /** Counts calls that came together, and refuses them or queues them. Of urgent ones nothing waits. */
@@ -449,6 +467,10 @@ class Scheduler implements CallScheduler {
 
   #refuse(inbox: Inbox, calls: readonly (WireCall | undefined)[], refusal: LeaseError): void {
     for (const call of calls) inbox.connection.refuse(call, refusal);
+    this.#holdAfter(inbox, refusal);
+  }
+
+  #holdAfter(inbox: Inbox, refusal: LeaseError): void {
     const retryAfterMs = Number(refusal.details['retryAfterMs'] ?? 0);
     if (retryAfterMs > 0) this.#hold(inbox, Math.min(retryAfterMs, REFUSED_PAUSE_MS_MAX));
   }
@@ -485,11 +507,22 @@ function isServedFirst({ params }: WireCall): boolean {
   return typeof params?.path === 'string' && isUrgentCall(params.path);
 }
 
+/** Whether a call ends a stream. */
+function isStop({ method }: WireCall): boolean {
+  return method === 'subscription.stop';
+}
+
 /** Counts so many calls that came together. @returns why they are refused; undefined when they are not. */
 function refusalOf(use: PrincipalUse, count: number, isUrgent: boolean): LeaseError | undefined {
-  try {
+  return refusalBy(() => {
     use.assertBatch(count);
     use.countCalls(count, isUrgent);
+  });
+}
+
+function refusalBy(count: () => void): LeaseError | undefined {
+  try {
+    count();
     return undefined;
   } catch (error) {
     return error instanceof LeaseError ? error : new LeaseError('internal.error');

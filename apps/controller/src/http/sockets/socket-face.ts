@@ -261,7 +261,6 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   }
 
   refuse(call: WireCall | undefined, error: LeaseError): void {
-    if (call?.method === 'subscription.stop') return;
     this.send(SocketFace.refusalOf(call?.id, error));
     if (call?.params !== undefined) this.#note(call.params, error);
   }
