@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createEtcdReservationStore, type PeerProbes } from '@leasehold/keys-core/reservations';
 import { startEtcd, type TestEtcd, waitUntil } from '@leasehold/testing';
+import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { newDatabase, openDatabase, startReservations } from './reservations-for-test.ts';
 
@@ -100,4 +101,24 @@ test('a controller that was started without etcd ends when its datacenter may ha
   await expect(alone.failed).rejects.toThrow(/it may have been given up since/u);
   expect(store.clock.nowMs() - startedAtMs).toBeLessThan(2 * START_ALONE_MS);
   await expect(startReservations(start)).rejects.toThrow(/it may have been given up since/u);
+});
+
+test('a controller whose datacenter was given up ends, although its duties cannot be carried out', async () => {
+  const { endpoints } = await anEtcd();
+  const store = await openDatabase('dc1', await newDatabase());
+  const url = await newDatabase();
+  const lost = await openDatabase('dc3', url);
+  const here = await startReservations({ store, datacenter: 'dc1', endpoints });
+  const there = await startReservations({ store: lost, datacenter: 'dc3', endpoints });
+  const locking = new pg.Client({ connectionString: url });
+  await locking.connect();
+  onTestFinished(() => locking.end());
+  await locking.query('begin');
+  await locking.query('lock table reservation_membership in access exclusive mode');
+
+  const input = { datacenter: 'dc3', reason: 'it burnt down', abandon: false };
+  await here.giveUpOf(NOBODY).giveUp(input, ACTOR);
+
+  await expect(there.failed).rejects.toMatchObject({ code: 'reservation.datacenter_given_up' });
+  await locking.query('rollback');
 });

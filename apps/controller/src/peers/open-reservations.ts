@@ -159,15 +159,14 @@ async function openShared(
   }
   const openedAt = new Date().toISOString();
   const stop = runInBackground(
-    // That etcd is unreachable was logged when this was first noticed.
     [
+      // By itself: a datacenter that was given up leaves, whatever keeps or fails its duties.
+      { name: 'own datacenter', everyMs: LOOK_EVERY_MS, run: () => leave.look() },
       {
         name: 'reservation store',
         everyMs: LOOK_EVERY_MS,
-        run: async () => {
-          await duties.catchUp().catch(unlessAway);
-          await leave.look();
-        },
+        // That etcd is unreachable was logged when this was first noticed.
+        run: () => duties.catchUp().catch(unlessAway),
       },
     ],
     { store, log },
