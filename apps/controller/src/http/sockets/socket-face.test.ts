@@ -120,3 +120,21 @@ test('pings as text are answered one by one: nothing gathers for a peer that rea
   // The answer to the first one, and one for all that came while it was under way.
   expect(await texts).toEqual(['PONG', 'PONG', 'end']);
 });
+
+test('pings and pongs hold nothing, and give back nothing of a message that has not ended', async () => {
+  const { socket, client, face } = await openFace({ requestBytesPerSecond: 100_000_000 });
+  const lastPong = once(socket, 'pong');
+  client.ping('a ping');
+  client.pong('a pong');
+  await lastPong;
+  const isHeld = face.use.holds(400_000_000);
+  face.use.holds(-400_000_000);
+
+  const lastPing = once(socket, 'ping');
+  client.send('x'.repeat(100), { fin: false });
+  client.ping();
+  await lastPing;
+
+  expect(isHeld).toBe(false);
+  expect(face.use.holds(400_000_000 - 100)).toBe(true);
+});

@@ -142,6 +142,8 @@ type Network = Pick<Duplex, 'cork' | 'uncork' | 'prependListener'>;
 
 const EMPTY = Buffer.alloc(0);
 const TRY_AGAIN_LATER = 1_013;
+/** Of a ping or a pong of a client, with its mask. */
+const CONTROL_HEADER_BYTES = 6;
 const LOOK_EVERY_MS = 5_000;
 
 /** What carries out calls that do not go through tRPC. */
@@ -188,6 +190,7 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
       this.emit('close');
     });
     socket.on('message', () => this.#endMessage());
+    for (const kind of ['ping', 'pong']) socket.on(kind, (data: Buffer) => this.#endControl(data));
     socket.on('error', (error) => this.emit('error', error));
     // Before `ws`, which takes the message that ends with this piece.
     network.prependListener('data', (chunk: Buffer) => this.#pace(chunk));
@@ -309,6 +312,13 @@ export class SocketFace extends EventEmitter implements ScheduledConnection {
   #endMessage(): void {
     this.use.holds(-this.#heldBytes);
     this.#heldBytes = 0;
+  }
+
+  /** Takes back only what is known of its frame: it may have come between the parts of a message. */
+  #endControl(data: Buffer): void {
+    const bytes = Math.min(this.#heldBytes, CONTROL_HEADER_BYTES + data.length);
+    this.use.holds(-bytes);
+    this.#heldBytes -= bytes;
   }
 
   #readOrNot(): void {
