@@ -46,6 +46,7 @@ import {
   replyToUnroutable,
   replyWithError,
   requireCaller,
+  retryHeaders,
   traceOf,
   watchStrangers,
 } from './request-context.ts';
@@ -299,7 +300,8 @@ async function mountTrpc(server: FastifyInstance, deps: SocketRoutesDeps): Promi
     responseMeta: ({ errors, info }) => {
       const [error] = errors;
       if (error === undefined || info?.isBatchCall === true) return {};
-      return { status: describeError(error).httpStatus };
+      const answer = describeError(error);
+      return { status: answer.httpStatus, headers: retryHeaders(answer) };
     },
   };
   await server.register(async (scope) => {

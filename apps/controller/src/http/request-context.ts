@@ -326,9 +326,15 @@ export function createFailureLog(log: Logger): FailureLog {
 /** Answers with an error in the shape of the contract, whatever route it is on. */
 export function replyWithError(reply: FastifyReply, error: unknown): FastifyReply {
   const answer = describeError(error);
-  const retryAfterMs = Number(answer.details['retryAfterMs'] ?? 0);
-  if (retryAfterMs > 0) void reply.header('retry-after', Math.ceil(retryAfterMs / 1_000));
-  return reply.code(answer.httpStatus).send(errorBody(answer));
+  return reply.code(answer.httpStatus).headers(retryHeaders(answer)).send(errorBody(answer));
+}
+
+/** When the same request may succeed, in seconds, for programs that do not read the answer; none if nobody knows. */
+export function retryHeaders({
+  details,
+}: Pick<ReturnType<typeof describeError>, 'details'>): Record<string, string> {
+  const retryAfterMs = Number(details['retryAfterMs'] ?? 0);
+  return retryAfterMs > 0 ? { 'retry-after': String(Math.ceil(retryAfterMs / 1_000)) } : {};
 }
 
 /** A refusal of Fastify's own, as the contract names it; any other error stays what it is. */

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { newTokenSecret } from '@leasehold/keys-core/access';
 import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { wanted } from '../testing/wire-leases.ts';
 import { call, input } from '../testing/wire.ts';
 
 async function countLeases(on: TestController): Promise<number> {
@@ -73,6 +74,23 @@ describe('wire', () => {
 
     expect(answer.status).toBe(401);
     expect(answer.body.error?.data.leaseholdCode).toBe('auth.required');
+  });
+
+  test('a refusal that time cures names its time also in a header', async () => {
+    const { secret } = await on.token('client', { limits: { eventBytesPerHour: 1 } });
+
+    const answer = await fetch(`${on.url}/trpc/leases.acquire`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: JSON.stringify(wanted()),
+    });
+    const { error } = (await answer.json()) as {
+      error: { data: { details: { retryAfterMs: number } } };
+    };
+
+    expect(answer.status).toBe(429);
+    const { retryAfterMs } = error.data.details;
+    expect(answer.headers.get('retry-after')).toBe(String(Math.ceil(retryAfterMs / 1_000)));
   });
 
   test('a role that does not suffice is refused, with the name of the role that does', async () => {
