@@ -40,6 +40,12 @@ test('a procedure is forwardable exactly if its input can name the datacenter th
   );
 });
 
+test('no procedure that needs an administrator is forwardable: nobody is one in another datacenter', () => {
+  const forwardable = DECLARED.filter(([path]) => isForwardable(path));
+
+  expect(forwardable.filter(([, { meta }]) => meta?.role === 'admin')).toEqual([]);
+});
+
 test.each(DECLARED.filter(([path]) => isForwardable(path)))(
   '%s is repeatable exactly if it is a query',
   (path, procedure) => {

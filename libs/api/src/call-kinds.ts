@@ -210,7 +210,7 @@ const ACTS: ReadonlySet<string> = new Set([
     'freeze',
     'unfreeze',
   ].map((name) => `environments.${name}`),
-  ...['drain', 'undrain', 'markLost', 'remove'].map((name) => `drones.${name}`),
+  ...['drain', 'undrain', 'markLost'].map((name) => `drones.${name}`),
   'backends.terminate',
   'holdOff.end',
   // By controllers themselves: a token is handed over, a revocation is for all datacenters.

@@ -360,19 +360,18 @@ function addRemove(cli: Cli, parent: Command): void {
   const command = cli
     .leaf(parent, 'remove <drone>', 'Forget a drone that has stopped or is gone')
     .addHelpText('after', REMOVE_HELP);
-  act(
-    cli,
-    command,
-    (drones, input) => drones.remove.mutate(input),
-    (name, { tokens }) => {
-      const lines = tokens.map(
+  // Without `--datacenter`: nobody is an administrator in another one.
+  withReason(command, false).action(
+    async (droneId: string, { reason }: Pick<ActOptions, 'reason'>) => {
+      const answer = await cli.client().drones.remove.mutate({ droneId, reason });
+      const lines = answer.tokens.map(
         (token) => `\n  ${printable(token.name)}: \`leasehold tokens revoke ${token.tokenId}\``,
       );
       const note =
         lines.length === 0
           ? ''
           : ` These tokens are in force, and may register it again as a new drone:${lines.join('')}`;
-      return `${name} is removed.${note}`;
+      cli.show(answer, () => `${printable(droneId)} is removed.${note}`);
     },
   );
 }

@@ -221,6 +221,9 @@ export const droneActInputSchema = z.strictObject({
   ...placedFields,
 });
 
+/** Without a datacenter: nobody is an administrator in another one. */
+export const droneRemoveInputSchema = droneActInputSchema.omit({ datacenter: true });
+
 export const droneDrainInputSchema = droneActInputSchema.extend({
   /** Also asks its backends to stop, each with the grace of its program. */
   stop: z.boolean().optional(),

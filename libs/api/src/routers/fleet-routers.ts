@@ -21,6 +21,7 @@ import {
   droneDrainInputSchema,
   droneIdInputSchema,
   droneListInputSchema,
+  droneRemoveInputSchema,
   goodbyeInputSchema,
   heartbeatInputSchema,
   reportInputSchema,
@@ -78,8 +79,8 @@ export const dronesRouter = router({
   ),
 
   remove: adminProcedure
-    .input(bounded(droneActInputSchema))
-    .mutation(placed(({ services, actor }, act) => services.fleet.remove(act, actor))),
+    .input(bounded(droneRemoveInputSchema))
+    .mutation(({ ctx: { services, actor }, input }) => services.fleet.remove(input, actor)),
 
   session: droneProcedure.input(bounded(sessionInputSchema)).subscription(async function* ({
     ctx,

@@ -8,7 +8,7 @@ import {
 } from '@tabler/icons-react';
 import type { Outputs } from '~/lib/api/api.ts';
 import { absolute, ago, count, countText, duration } from '~/lib/format.ts';
-import { useWhyNot } from '~/lib/session.tsx';
+import { useSession, useWhyNot } from '~/lib/session.tsx';
 import { PageHeader } from '~/ui/page.tsx';
 import { NotAllowed } from '~/ui/states.tsx';
 import { Tip } from '~/ui/tip.tsx';
@@ -92,8 +92,16 @@ export function FleetNotAllowed({ whyNot }: { readonly whyNot: string }) {
 export function useDroneWhyNot(): (act: DroneAct, drone: Drone) => string | undefined {
   const whyNotOperator = useWhyNot('operator', { isOfAll: true });
   const whyNotAdmin = useWhyNot('admin');
-  return (act, drone) =>
-    (act === 'remove' ? whyNotAdmin : whyNotOperator) ?? actProblem(act, drone);
+  const { datacenter: here } = useSession();
+  return (act, drone) => {
+    const whyNot = act === 'remove' ? (whyNotAdmin ?? elsewhere(drone, here)) : whyNotOperator;
+    return whyNot ?? actProblem(act, drone);
+  };
+}
+
+/** Nobody is an administrator in another datacenter. */
+function elsewhere({ datacenter }: Drone, here: string): string | undefined {
+  return datacenter === here ? undefined : `Remove it by the console of ${datacenter}.`;
 }
 
 /** A drone as the API returns it. */

@@ -93,14 +93,17 @@ export function DroneActDialog({
         },
       );
     } else if (act === 'remove') {
-      remove.mutate(input, {
-        onSuccess: ({ tokens }) =>
-          done(
-            tokens.length === 0
-              ? 'Removed.'
-              : `Removed. Valid tokens may register it again: ${tokens.map(({ name }) => name).join(', ')}.`,
-          ),
-      });
+      remove.mutate(
+        { droneId, reason },
+        {
+          onSuccess: ({ tokens }) =>
+            done(
+              tokens.length === 0
+                ? 'Removed.'
+                : `Removed. Valid tokens may register it again: ${tokens.map(({ name }) => name).join(', ')}.`,
+            ),
+        },
+      );
     } else if (act === 'undrain') {
       undrain.mutate(input, {
         onSuccess: ({ changed }) =>
