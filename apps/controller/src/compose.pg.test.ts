@@ -64,18 +64,15 @@ describe('readiness', () => {
     await administrator.connect();
     onTestFinished(() => administrator.end());
     const name = pg.escapeIdentifier(new URL(on.databaseUrl).pathname.slice(1));
-    // As before a switch to another server: new sessions have it, and there are only new ones.
-    const set = async (value: 'on' | 'off'): Promise<void> => {
-      await administrator.query(
-        `alter database ${name} set default_transaction_read_only = ${value}`,
-      );
-      await administrator.query(`
-        select pg_terminate_backend(pid, 5000) from pg_stat_activity
-        where datname = current_database() and pid <> pg_backend_pid()`);
-    };
+    const set = (value: 'on' | 'off') =>
+      administrator.query(`alter database ${name} set default_transaction_read_only = ${value}`);
     expect((await fetch(`${on.url}/readyz`)).status).toBe(200);
 
     await set('on');
+    // As before a switch to another server: new sessions have it, and there are only new ones.
+    await administrator.query(`
+      select pg_terminate_backend(pid, 5000) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`);
 
     const answer = await waitUntil(async () => {
       const { status, body } = await call(on, '/readyz');

@@ -98,6 +98,19 @@ export function databaseFailureOf(error: unknown): DatabaseFailure {
   return 'other';
 }
 
+/**
+ * Whether the session in which a statement has failed is as good as before. One that can only read stays so, and one whose
+ * plan does not fit any more fails again.
+ */
+export function mayGoOn(error: unknown): boolean {
+  return ['contention', 'data', 'timeout'].includes(databaseFailureOf(error));
+}
+
+/** Whether the answer to a statement did not come in time. */
+export function isUnanswered(error: unknown): boolean {
+  return /query read timeout/iu.test(failureText(error));
+}
+
 function failureText(error: unknown): string {
   try {
     if (!(error instanceof Error)) return messageOf(error);

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startUrlProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import { openKernel, type Kernel } from '../testing/kernel-fixture.ts';
+import { runSql } from '../testing/migration-fixture.ts';
 import { databaseFailureOf } from './database-errors.ts';
 import { openPool, type Pool, UNPREPARED } from './pool.ts';
 
@@ -13,12 +14,12 @@ async function throughProxy(): Promise<{ direct: Kernel; held: Kernel; proxy: Fa
   return { direct, held, proxy };
 }
 
-/** A pool with one connection, whose statements may take 50 ms. */
-function aPool(databaseUrl: string): Pool<'general'> {
+/** A pool of so many connections, whose statements may take a second. */
+function aPool(databaseUrl: string, max = 1): Pool<'general'> {
   const pool = openPool<'general'>({
     databaseUrl,
-    max: 1,
-    statementTimeoutMs: 50,
+    max,
+    statementTimeoutMs: 1_000,
     prepared: UNPREPARED,
     isKept: false,
     onError: () => undefined,
@@ -78,18 +79,43 @@ describe('the connections of a store', () => {
     expect(await backendOf(pool)).toEqual(first);
   });
 
+  test('are replaced when they can only read', async () => {
+    const { databaseUrl } = await openKernel();
+    const name = new URL(databaseUrl).pathname.slice(1);
+    const set = (value: 'on' | 'off') =>
+      runSql(
+        databaseUrl,
+        'set default_transaction_read_only = off',
+        `alter database "${name}" set default_transaction_read_only = ${value}`,
+      );
+    const pool = aPool(databaseUrl);
+    const write = (): Promise<number> => pool.$executeRaw`delete from lease`;
+
+    await set('on');
+    await expect(write()).rejects.toThrow('read-only');
+    await expect(pool.$transaction((tx) => tx.$executeRaw`delete from lease`)).rejects.toThrow(
+      'read-only',
+    );
+    await set('off');
+
+    expect(await write()).toBe(0);
+  });
+
   test('of a host that has fallen silent fail what was sent, with an unknown outcome, and are replaced', async () => {
     const { databaseUrl } = await openKernel();
     const { proxy, url } = await startUrlProxy(databaseUrl);
     onTestFinished(() => proxy.close());
-    const pool = aPool(url);
-    const first = await backendOf(pool);
+    const pool = aPool(url, 2);
+    await pool.reserve();
+    expect(pool.connections.idleCount).toBe(2);
 
     proxy.drop();
     const lost = await backendOf(pool).catch((error: unknown) => error);
+    const next = backendOf(pool);
+    await waitUntil(() => pool.connections.totalCount === 1);
     proxy.heal();
 
     expect(databaseFailureOf(lost)).toBe('lost');
-    expect(await backendOf(pool)).not.toEqual(first);
+    await expect(next).resolves.toHaveLength(1);
   });
 });

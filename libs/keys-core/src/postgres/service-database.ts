@@ -1,5 +1,5 @@
 /** The database of a service that shares it with Leasehold, by the service's own means. */
-import { databaseFailureOf } from './database-errors.ts';
+import { databaseFailureOf, isReadOnly } from './database-errors.ts';
 import { GUEST_MS_MAX } from './guest-transaction.ts';
 
 /** A transaction of the service's own client. */
@@ -123,8 +123,9 @@ export async function inTransaction<Client extends PgClientLike, Result>(
     return result;
   } catch (error) {
     isOver = true;
-    // A statement without an answer keeps the one behind it waiting.
-    isBroken = databaseFailureOf(error) === 'lost' || !(await isRolledBack(client));
+    // A statement without an answer keeps the one behind it waiting; a session that can only read stays so.
+    isBroken =
+      databaseFailureOf(error) === 'lost' || isReadOnly(error) || !(await isRolledBack(client));
     throw error;
   } finally {
     client.removeListener('error', ignore);
