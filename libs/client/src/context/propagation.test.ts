@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createTRPCClient, httpLink } from '@trpc/client';
+import { createTRPCClient, getUntypedClient, httpLink, type TRPCLink } from '@trpc/client';
 import type { AnyRouter } from '@trpc/server';
+import { observable } from '@trpc/server/observable';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { ManualClock } from '../double/index.ts';
 import { LeaseLost } from '../lease/lease.ts';
@@ -181,6 +182,75 @@ describe('the link of tRPC', () => {
       expect(leaseholdErrorOf(failure)).toMatchObject({ code: 'lease.lost', retryable: false });
       expect(callErrorOf(failure)).toBe(lease.signal.reason);
     }
+  });
+});
+
+/** As the link of WebSockets: a call whose signal aborts is complete. */
+const completingLink: TRPCLink<AnyRouter> =
+  () =>
+  ({ op }) =>
+    observable((observer) => {
+      const complete = (): void => observer.complete();
+      op.signal?.addEventListener('abort', complete);
+      return () => op.signal?.removeEventListener('abort', complete);
+    });
+
+describe('the link of tRPC before one that takes an aborted call for complete', () => {
+  async function setUp() {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const lose = async (): Promise<void> => {
+      wire.weather = 'silent';
+      await clock.advance(TTL_MS);
+    };
+    const links = [leasePropagationLink(), completingLink];
+    return { lease, lose, client: getUntypedClient(createTRPCClient<AnyRouter>({ links })) };
+  }
+
+  test.each([false, true])(
+    'ends a mutation with how the lease was lost; with a signal of its own: %s',
+    async (hasSignal) => {
+      const { lease, lose, client } = await setUp();
+      const options = hasSignal ? { signal: new AbortController().signal } : {};
+      const failure = lease.run(() => failureOf(client.mutation('work', {}, options)));
+
+      await lose();
+
+      expect(callErrorOf(await failure)).toBe(lease.signal.reason);
+    },
+  );
+
+  test('ends a subscription with how the lease was lost', async () => {
+    const { lease, lose, client } = await setUp();
+    const ends: unknown[] = [];
+    lease.run(() =>
+      client.subscription(
+        'work',
+        {},
+        {
+          onError: (error) => ends.push(callErrorOf(error)),
+          onComplete: () => ends.push('complete'),
+        },
+      ),
+    );
+
+    await lose();
+
+    expect(ends).toEqual([lease.signal.reason]);
+  });
+
+  test('leaves the end by a signal of the caller to that link', async () => {
+    const { lease, client } = await setUp();
+    const ends: unknown[] = [];
+    const caller = new AbortController();
+    const onComplete = (): void => void ends.push('complete');
+    const onError = (error: unknown): void => void ends.push(error);
+    const listener = { onComplete, onError, signal: caller.signal };
+    lease.run(() => client.subscription('work', {}, listener));
+
+    caller.abort();
+
+    expect(ends).toEqual(['complete']);
   });
 });
 

@@ -7,6 +7,7 @@
  * the grant's expiry (a sixth of the TTL).
  */
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
+import { onAbort } from '@leasehold/service-kit/signals';
 import { TRPCClientError, type TRPCLink } from '@trpc/client';
 import type { AnyRouter } from '@trpc/server';
 import { observable } from '@trpc/server/observable';
@@ -186,20 +187,18 @@ export function leasePropagationLink<Router extends AnyRouter>(): TRPCLink<Route
           observer.error(TRPCClientError.from(error as Error));
           return undefined;
         }
+        // First of all listeners: when its signal aborts, a link may take the call for complete.
+        const unfollow = onAbort(context.signal, (lost) =>
+          observer.error(TRPCClientError.from(lost as Error)),
+        );
         const linked = linkSignals([op.signal ?? undefined, context.signal]);
-        const { signal = context.signal } = linked;
         const subscription = next({
           ...op,
-          signal,
+          signal: linked.signal,
           context: { ...op.context, [CONTEXT_KEY]: remainingHeaders(context) },
         }).subscribe(observer);
-        const giveUp = (): void => {
-          subscription.unsubscribe();
-          observer.error(TRPCClientError.from(signal.reason as Error));
-        };
-        signal.addEventListener('abort', giveUp, { once: true });
         return () => {
-          signal.removeEventListener('abort', giveUp);
+          unfollow();
           linked[Symbol.dispose]();
           subscription.unsubscribe();
         };
