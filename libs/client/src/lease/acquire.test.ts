@@ -297,6 +297,22 @@ describe('work in the context of a lease', () => {
     expect(await inner.release()).toBe('released');
   });
 
+  test('a nested lease that nobody releases is renewed no more once the outer one is lost', async () => {
+    const { clock, wire, holdings, define } = setUpLeases();
+    const ttlMs = 12_000;
+    const outer = await define({ ttlMs }).acquire('outer');
+    const inner = await outer.run(() => define({ ttlMs }).acquire('inner'));
+    holdings.revoked({ leaseId: outer.leaseId, kind: 'revoked', reason: null, stopsByMs: 0 });
+
+    holdings.recheck();
+    await clock.advance(2 * ttlMs);
+
+    expect(wire.heartbeats).toEqual([]);
+    expect(wire.holderOf('inner')).toBeUndefined();
+    expect(inner.signal.reason).toBe(outer.signal.reason);
+    expect(clock.waitingCount).toBe(0);
+  });
+
   test('a nested wait is given up when the outer lease is lost', async () => {
     const { wire, holdings, define } = setUpLeases();
     const outer = await define().acquire('outer');

@@ -103,8 +103,7 @@ export class HeldLease implements Lease {
   /** Its place among all of them; -1 if it is not kept. */
   place = -1;
   readonly datacenter: string | undefined;
-  /** Whether it is renewed; an environment's lease is not, unless that was requested. */
-  readonly renews: boolean;
+  readonly #isToRenew: boolean;
   #next: Appointment<HeldLease> | undefined;
   readonly #url: string;
   readonly #scope: LeaseScope;
@@ -135,7 +134,7 @@ export class HeldLease implements Lease {
     this.leaseId = granted.leaseId;
     this.fencingToken = granted.fencingToken;
     this.datacenter = intent.datacenter;
-    this.renews = intent.renews;
+    this.#isToRenew = intent.renews;
     this.#url = options.url;
     this.#scope = intent.scope;
     this.#machine = machine;
@@ -164,6 +163,14 @@ export class HeldLease implements Lease {
 
   set next(next: Appointment<HeldLease> | undefined) {
     this.#next = next;
+  }
+
+  /**
+   * Whether it is renewed; an environment's lease is not, unless that was requested. Nor is one whose work is over:
+   * nobody may ever release it.
+   */
+  get renews(): boolean {
+    return this.#isToRenew && !this.#ending.aborted;
   }
 
   get scopeId(): string {
@@ -381,7 +388,7 @@ export class HeldLease implements Lease {
   }
 
   #mayAct(nowMs: number): boolean {
-    if (this.renews) return this.#keeper.mayAct(nowMs);
+    if (this.#isToRenew) return this.#keeper.mayAct(nowMs);
     // Asking again would renew it, which is not wanted: its deadline alone decides whether it is held.
     return !this.#keeper.isStopping && nowMs < this.#keeper.deadlines.softTerminateAtMs;
   }
@@ -419,7 +426,7 @@ export class HeldLease implements Lease {
     this.#ending.end(lost);
   }
 
-  /** The work that this lease belongs to is over; the lease itself is held until it is released. */
+  /** The work that this lease belongs to is over; the lease itself is held until it is released, or its deadline. */
   #cancel(): void {
     this.#ending.end(this.#outer?.overBecause);
     this.#wakeConfirming();

@@ -119,7 +119,7 @@ export class HeldTogether implements LeasesTogether {
     return reports.find((report) => report !== 'released') ?? 'released';
   }
 
-  /** One is lost, or the work that they belong to is over: then they are held until they are released. */
+  /** One is lost, or the work that they belong to is over: then they are held until they are released, or run out. */
   #end(reason: unknown): void {
     if (this.#release !== undefined) return;
     if (this.#lost === undefined && this.#isOneLostBy(reason)) {
