@@ -224,7 +224,7 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     api: controller.apiWith([closedLink(closing), plainInputLink(), leasePropagationLink()]),
     keys: createKeys({ api, machine, answerMs, reachability, closing }),
     reservations: createReservations({ api, machine, answerMs, reachability, closing }),
-    backends: createBackends(api, closing, transport),
+    backends: createBackends({ api, machine, reachability, closing, transport }),
     gateway: createGateway({ api, machine, answerMs, reachability, closing }),
   };
 }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { ManualClock, settled } from './double/index.ts';
-import { createKeys, type ConnectRequest } from './keys.ts';
+import { createBackends, createKeys, type BackendState, type ConnectRequest } from './keys.ts';
 import type { Ending } from './signals.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
-import { OutcomeUnknownError } from './transport/errors.ts';
+import { LeaseholdCallError, OutcomeUnknownError } from './transport/errors.ts';
 
 const reachability = { explain: <T>(call: () => Promise<T>) => call(), isHopeless: () => false };
 
@@ -60,5 +60,80 @@ describe('connect', () => {
     expect(sent.map(({ key }) => key)).toEqual(['id-1', 'id-1']);
     await clock.advance(200_000);
     await expect(call).rejects.toBeInstanceOf(OutcomeUnknownError);
+  });
+});
+
+interface WatchListener {
+  readonly onData: (state: Pick<BackendState, 'id' | 'status'>) => void;
+  readonly onError: (error: unknown) => void;
+  readonly onComplete: () => void;
+}
+
+/** A watch of a backend, and what the test tells it as its controller. */
+async function setUpWatch() {
+  const clock = new ManualClock();
+  const subscriptions: WatchListener[] = [];
+  let openCount = 0;
+  const subscribe = (_input: unknown, listener: WatchListener) => {
+    subscriptions.push(listener);
+    openCount += 1;
+    let isOpen = true;
+    return {
+      unsubscribe() {
+        if (isOpen) openCount -= 1;
+        isOpen = false;
+      },
+    };
+  };
+  const backends = createBackends({
+    api: { backends: { watch: { subscribe } } } as unknown as ControllerApi,
+    machine: { clock, uuid: () => 'id', random: () => 0.5 },
+    reachability,
+    closing: new AbortController().signal,
+    transport: 'ws',
+  });
+  const seen: string[] = [];
+  const watched = (async () => {
+    for await (const { status } of backends.watch('b-1')) seen.push(status);
+    return seen;
+  })();
+  watched.catch(() => undefined);
+  await settled();
+  return { clock, subscriptions, watched, openCount: () => openCount };
+}
+
+const SCHEDULED = { id: '1', status: 'scheduled' } as const;
+const TERMINATED = { id: '2', status: 'terminated' } as const;
+
+describe('a watch of a backend', () => {
+  test.each<[string, (listener: WatchListener) => void]>([
+    [
+      'an error that passes by itself',
+      ({ onError }) => onError(new LeaseholdCallError('store.unavailable')),
+    ],
+    ['an end before the backend has terminated', ({ onComplete }) => onComplete()],
+  ])('goes on after %s, and tells each state once', async (_what, interrupt) => {
+    const { clock, subscriptions, watched, openCount } = await setUpWatch();
+    subscriptions[0]?.onData(SCHEDULED);
+    for (const place of [0, 1]) {
+      const listener = subscriptions[place];
+      if (listener !== undefined) interrupt(listener);
+      await clock.advance(5_000);
+    }
+    for (const state of [SCHEDULED, TERMINATED]) subscriptions[2]?.onData(state);
+    subscriptions[2]?.onComplete();
+
+    expect(await watched).toEqual(['scheduled', 'terminated']);
+    expect(openCount()).toBe(0);
+    expect(clock.waitingCount).toBe(0);
+  });
+
+  test('fails with an error that does not pass', async () => {
+    const { clock, subscriptions, watched, openCount } = await setUpWatch();
+
+    subscriptions[0]?.onError(new LeaseholdCallError('backend.not_found'));
+
+    await expect(watched).rejects.toMatchObject({ code: 'backend.not_found' });
+    expect([subscriptions.length, openCount(), clock.waitingCount]).toEqual([1, 0, 0]);
   });
 });

@@ -4,11 +4,11 @@ import type { AppRouter } from '@leasehold/api';
 import { LIMITS } from '@leasehold/keys-core';
 import { currentContext } from './context/work-context.ts';
 import { assertInput, backendId as backendIdShape, cancelShape, connectShape } from './inputs.ts';
-import { untilAnswered } from './lease/calls.ts';
+import { keepSubscribed, untilAnswered } from './lease/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
-import { callErrorOf, LeaseholdCallError } from './transport/errors.ts';
+import { LeaseholdCallError } from './transport/errors.ts';
 import type { Reachability } from './transport/links.ts';
 
 type Inputs = inferRouterInputs<AppRouter>;
@@ -44,7 +44,7 @@ export interface Keys {
 export interface Backends {
   /**
    * All past and then all new states of a backend, each once, until it has terminated. Continues after a
-   * broken connection. Ends when the loop over it ends or the signal aborts.
+   * broken connection, and after errors that pass by themselves. Ends when the loop over it ends or the signal aborts.
    * @throws {LeaseholdCallError} such as `backend.not_found`.
    */
   watch(
@@ -87,34 +87,32 @@ export function createKeys({ api, machine, answerMs, reachability, closing }: Ke
   };
 }
 
-export function createBackends(
-  api: ControllerApi,
-  closing: AbortSignal,
-  transport: 'ws' | 'http',
-): Backends {
+export interface BackendsDeps extends Pick<KeysDeps, 'api' | 'machine' | 'closing'> {
+  readonly reachability: Pick<Reachability, 'isHopeless'>;
+  readonly transport: 'ws' | 'http';
+}
+
+export function createBackends(deps: BackendsDeps): Backends {
   return {
     async *watch(backendId, options = {}) {
       assertInput(backendIdShape, backendId, 'backendId');
       assertInput(cancelShape, options, '');
-      if (transport === 'http') {
+      if (deps.transport === 'http') {
         const message = 'transport: must be "ws" to watch a backend: nothing is told over HTTP.';
         throw new LeaseholdCallError('request.invalid', { message });
       }
-      yield* watch(api, backendId, options, closing);
+      yield* watch(deps, backendId, options);
     },
   };
 }
 
-/** After a broken connection the controller sends all states again: known ones are left out. */
 async function* watch(
-  api: ControllerApi,
+  deps: BackendsDeps,
   backendId: string,
   options: { readonly signal?: AbortSignal | undefined },
-  closing: AbortSignal,
 ): AsyncGenerator<BackendState> {
   const states: BackendState[] = [];
-  const known = new Set<string>();
-  const linked = linkSignals([options.signal, closing, currentContext()?.signal]);
+  const linked = linkSignals([options.signal, deps.closing, currentContext()?.signal]);
   linked.signal?.throwIfAborted();
   let end: { readonly error?: unknown } | undefined;
   let wake = (): void => undefined;
@@ -122,19 +120,13 @@ async function* watch(
     end ??= how;
     wake();
   };
-  const subscription = api.backends.watch.subscribe(
-    { backendId },
-    {
-      onData(state) {
-        if (known.has(state.id)) return;
-        known.add(state.id);
-        states.push(state);
-        wake();
-      },
-      onError: (thrown) => finish({ error: callErrorOf(thrown) }),
-      onComplete: () => finish({}),
+  const leave = followStates(deps, backendId, {
+    onState(state) {
+      states.push(state);
+      wake();
     },
-  );
+    onEnd: finish,
+  });
   const giveUp = (): void => finish({ error: linked.signal?.reason as unknown });
   linked.signal?.addEventListener('abort', giveUp, { once: true });
   try {
@@ -150,6 +142,41 @@ async function* watch(
   } finally {
     linked[Symbol.dispose]();
     linked.signal?.removeEventListener('abort', giveUp);
-    subscription.unsubscribe();
+    leave();
   }
+}
+
+/** A controller sends all states to each new subscription: known ones are left out. */
+function followStates(
+  { api, machine, reachability }: BackendsDeps,
+  backendId: string,
+  listener: {
+    readonly onState: (state: BackendState) => void;
+    readonly onEnd: (how: { readonly error?: unknown }) => void;
+  },
+): () => void {
+  const known = new Set<string>();
+  let isTerminated = false;
+  return keepSubscribed(
+    { machine, reachability },
+    ({ worked, failed, ended }) =>
+      api.backends.watch.subscribe(
+        { backendId },
+        {
+          onData(state) {
+            worked();
+            if (known.has(state.id)) return;
+            known.add(state.id);
+            isTerminated ||= state.status === 'terminated';
+            listener.onState(state);
+          },
+          onError: failed,
+          onComplete() {
+            if (isTerminated) listener.onEnd({});
+            else ended();
+          },
+        },
+      ),
+    (error) => listener.onEnd({ error }),
+  );
 }

@@ -3,11 +3,11 @@ import type { Face, SlotMode } from '@leasehold/keys-core';
 import { onAbort } from '@leasehold/service-kit/signals';
 import { currentContext, outsideOfWork } from './context/work-context.ts';
 import { assertObserve } from './inputs.ts';
-import { pauseBeforeRetry } from './lease/calls.ts';
+import { keepSubscribed } from './lease/calls.ts';
 import type { Machine } from './machine.ts';
 import { linkSignals } from './signals.ts';
 import type { ControllerApi } from './transport/controller-client.ts';
-import { callErrorOf, LeaseholdCallError } from './transport/errors.ts';
+import { LeaseholdCallError } from './transport/errors.ts';
 import type { Reachability } from './transport/links.ts';
 
 /** What is observed. A `Lease` is one too, unless it is of an environment. */
@@ -190,41 +190,22 @@ export function controllerSource(deps: ObservingDeps): ObservedSource {
       onError(new LeaseholdCallError('request.invalid', { message: NEEDS_WEBSOCKET }));
       return () => undefined;
     }
-    const over = new AbortController();
-    const beganAtMs = machine.clock.nowMs();
-    let failureCount = 0;
-    let leave = (): void => undefined;
-    const open = (): void => {
-      const again = (): void => {
-        leave();
-        failureCount += 1;
-        pauseBeforeRetry(machine, failureCount, over.signal).then(open, () => undefined);
-      };
-      const subscription = api.events.observe.subscribe(
-        { face, namespace: namespace.join('.'), name: key },
-        {
-          onData({ holding }) {
-            failureCount = 0;
-            onState(holding === null ? null : { ...holding, metadata: holding.metadata });
+    return keepSubscribed(
+      { machine, reachability },
+      ({ worked, failed, ended }) =>
+        api.events.observe.subscribe(
+          { face, namespace: namespace.join('.'), name: key },
+          {
+            onData({ holding }) {
+              worked();
+              onState(holding === null ? null : { ...holding, metadata: holding.metadata });
+            },
+            onError: failed,
+            onComplete: ended,
           },
-          onError(thrown) {
-            const error = callErrorOf(thrown);
-            const isFinal = error instanceof LeaseholdCallError && !error.retryable;
-            if (isFinal || reachability.isHopeless(beganAtMs)) onError(error);
-            else if (!over.signal.aborted) again();
-          },
-          onComplete() {
-            if (!over.signal.aborted) again();
-          },
-        },
-      );
-      leave = () => subscription.unsubscribe();
-    };
-    open();
-    return () => {
-      over.abort();
-      leave();
-    };
+        ),
+      onError,
+    );
   };
 }
 

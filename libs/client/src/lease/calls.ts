@@ -10,6 +10,7 @@ import {
   LeaseholdCallError,
   OutcomeUnknownError,
 } from '../transport/errors.ts';
+import type { Reachability } from '../transport/links.ts';
 
 const RETRY_FIRST_MS = 50;
 const RETRY_MS_MAX = 2_000;
@@ -207,6 +208,59 @@ export async function untilAnswered<T>(
     }
     await pauseBeforeRetry(machine, failureCount, bounds.signal);
   }
+}
+
+/** What a subscription tells of itself, see {@link keepSubscribed}. */
+export interface SubscriptionKeeper {
+  /** It works: the pause before the next one begins anew. */
+  readonly worked: () => void;
+  readonly failed: (thrown: unknown) => void;
+  /** It is complete, although there is more to come: its controller stops, for example. */
+  readonly ended: () => void;
+}
+
+/**
+ * Subscribes, and again after each end that passes by itself. Other errors are told to `onError`, also that nobody
+ * was ever there.
+ * @returns a function that ends it.
+ */
+export function keepSubscribed(
+  deps: { readonly machine: Machine; readonly reachability: Pick<Reachability, 'isHopeless'> },
+  subscribe: (keeper: SubscriptionKeeper) => { unsubscribe(): void },
+  onError: (error: unknown) => void,
+): () => void {
+  const { machine, reachability } = deps;
+  const over = new AbortController();
+  const beganAtMs = machine.clock.nowMs();
+  let failureCount = 0;
+  let leave = (): void => undefined;
+  const again = (): void => {
+    if (over.signal.aborted) return;
+    leave();
+    failureCount += 1;
+    pauseBeforeRetry(machine, failureCount, over.signal).then(open, () => undefined);
+  };
+  const keeper: SubscriptionKeeper = {
+    worked() {
+      failureCount = 0;
+    },
+    failed(thrown) {
+      const error = callErrorOf(thrown);
+      const isFinal = error instanceof LeaseholdCallError && !error.retryable;
+      if (isFinal || reachability.isHopeless(beganAtMs)) onError(error);
+      else again();
+    },
+    ended: again,
+  };
+  const open = (): void => {
+    const subscription = subscribe(keeper);
+    leave = () => subscription.unsubscribe();
+  };
+  open();
+  return () => {
+    over.abort();
+    leave();
+  };
 }
 
 /**
