@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { settled } from '../double/index.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
-import { LeaseholdCallError } from '../transport/errors.ts';
+import { failureOf } from '../testing/outcomes.ts';
+import { LeaseholdCallError, UnreachableError } from '../transport/errors.ts';
 import { LeaseLost, LeaseRevoked, LeaseRevoking } from './lease.ts';
 
 const TTL_MS = 12_000;
@@ -436,6 +437,39 @@ describe('update', () => {
     await second;
     expect(metadataOf(setup)).toBe('second');
     expect(lease.isHeld).toBe(true);
+  });
+
+  /** A lease of a client that has lost its connection. */
+  async function setUpCutOff() {
+    const setup = setUpLeases();
+    const lease = await setup.define({ ttlMs: 60_000 }).acquire('k');
+    setup.wire.weather = 'silent';
+    setup.wire.isReachable = false;
+    return { ...setup, lease };
+  }
+
+  test('whose try waited for a connection in vain is sent again', async () => {
+    const setup = await setUpCutOff();
+    const { wire } = setup;
+    const update = wire.update.bind(wire);
+    wire.update = (...args) => {
+      const tried = update(...args);
+      wire.weather = 'fine';
+      return tried;
+    };
+    const updated = setup.lease.update({ metadata: 'new' });
+    await setup.clock.advance(6_000);
+
+    await updated;
+    expect(metadataOf(setup)).toBe('new');
+  });
+
+  test('that was never sent fails as unreachable, and not with an unknown outcome', async () => {
+    const { clock, lease } = await setUpCutOff();
+    const failure = failureOf(lease.update({ metadata: 'new' }));
+    await clock.advance(11_000);
+
+    expect(await failure).toBeInstanceOf(UnreachableError);
   });
 
   test.each([undefined, 5n, 'x'.repeat(17_000)])(

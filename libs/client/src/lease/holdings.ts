@@ -14,7 +14,7 @@ import { Appointments } from '@leasehold/service-kit/appointments';
 import { outsideOfWork } from '../context/work-context.ts';
 import type { Machine } from '../machine.ts';
 import type { Ending } from '../signals.ts';
-import { callErrorOf } from '../transport/errors.ts';
+import { callErrorOf, OutcomeUnknownError, type UnreachableError } from '../transport/errors.ts';
 import {
   callWithin,
   mayPassInTime,
@@ -187,18 +187,30 @@ export class Holdings implements LeaseOwner {
     return this.#change(lease, (ending) => this.#wire.downgrade(ref, ending, datacenter));
   }
 
-  #change(
+  async #change(
     { signal }: HeldLease,
     send: (ending: Ending) => Promise<UpdateOutcome>,
   ): Promise<UpdateOutcome> {
     const machine = this.#machine;
+    let triedAtMs = machine.clock.nowMs();
+    // Nor is it sent later: a try that is over waits for no connection.
+    const whyNeverSent = (error: unknown): UnreachableError | undefined =>
+      error instanceof OutcomeUnknownError ? this.#wire.unreachableSince(triedAtMs) : undefined;
     const bounds = {
-      untilMs: machine.clock.nowMs() + UPDATE_MS_MAX,
+      untilMs: triedAtMs + UPDATE_MS_MAX,
       tryMs: UPDATE_TRY_MS,
       signal,
-      mayPass: wasNotCarriedOut,
+      mayPass: (error: unknown) => wasNotCarriedOut(error) || whyNeverSent(error) !== undefined,
     };
-    return outsideOfWork(() => untilAnswered(machine, bounds, send));
+    const tryOnce = (ending: Ending): Promise<UpdateOutcome> => {
+      triedAtMs = machine.clock.nowMs();
+      return send(ending);
+    };
+    try {
+      return await outsideOfWork(() => untilAnswered(machine, bounds, tryOnce));
+    } catch (error) {
+      throw whyNeverSent(error) ?? error;
+    }
   }
 
   /** Retries until it is answered or the grant is over; the report waits only until that moment. */
