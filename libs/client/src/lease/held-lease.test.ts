@@ -1,3 +1,4 @@
+import { LeaseError } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import { settled } from '../double/index.ts';
 import { setUpLeases } from '../testing/lease-setup.ts';
@@ -355,6 +356,21 @@ describe('a release', () => {
     wire.weather = 'fine';
 
     await clock.advance(2_000);
+
+    expect(await report).toBe('released');
+    expect(wire.holderOf('k')).toBeUndefined();
+  });
+
+  test('is sent again if this process refuses it, because too many calls wait', async () => {
+    const { clock, wire, define } = setUpLeases();
+    const lease = await define({ ttlMs: TTL_MS }).acquire('k');
+    const release = wire.release.bind(wire);
+    wire.release = () => {
+      wire.release = release;
+      return Promise.reject(new LeaseError('request.rate_limited'));
+    };
+    const report = lease.release();
+    await clock.advance(1_000);
 
     expect(await report).toBe('released');
     expect(wire.holderOf('k')).toBeUndefined();

@@ -10,13 +10,14 @@ import {
   type Socket,
 } from 'node:net';
 import { inspect } from 'node:util';
+import { LeaseError } from '@leasehold/keys-core';
 import { wasNeverSent } from '@leasehold/service-kit/controllers';
 import { freePort } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLeasehold } from '../index.ts';
 import { failureOf } from '../testing/outcomes.ts';
 import { createControllerClient } from './controller-client.ts';
-import { callErrorOf } from './errors.ts';
+import { callErrorOf, LeaseholdCallError } from './errors.ts';
 
 /** A server of something else, such as a proxy that refuses what it does not know. */
 async function aStranger({
@@ -242,4 +243,19 @@ test.each([
   const cause = Object.assign(new Error('refused'), { code });
 
   expect(wasNeverSent(new TypeError('fetch failed', { cause }))).toBe(true);
+});
+
+test('a refusal of this process, as when too many calls wait, is an error of this library', () => {
+  const refusal = new LeaseError('request.rate_limited', 'too many', { details: { waiting: 9 } });
+
+  const error = callErrorOf(refusal);
+
+  expect(error).toBeInstanceOf(LeaseholdCallError);
+  expect(error).toMatchObject({
+    code: 'request.rate_limited',
+    message: 'too many',
+    retryable: true,
+    details: { waiting: 9 },
+    cause: refusal,
+  });
 });

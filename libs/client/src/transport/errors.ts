@@ -214,6 +214,11 @@ function textsOf(value: unknown): string[] {
  * the reason of an aborted signal, is returned unchanged.
  */
 export function callErrorOf(thrown: unknown): unknown {
+  // Refused here, before anything was sent: too many calls wait, for example.
+  if (thrown instanceof LeaseError) {
+    const { code, message, details } = thrown;
+    return codedError(code, { message, details, cause: thrown });
+  }
   if (!(thrown instanceof TRPCClientError)) return thrown;
   if (thrown.cause instanceof LeaseholdCallError) return thrown.cause;
   const reason: unknown = thrown.cause?.cause;
