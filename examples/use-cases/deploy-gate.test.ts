@@ -124,6 +124,19 @@ describe('a deploy gate', () => {
     expect(await deployed).toEqual({ outcome: 'deployed' });
   });
 
+  test('keeps in the history that a deployment failed', async () => {
+    const { leasehold, runner } = setUp();
+    const tools: DeployTools = { rollOut: () => Promise.reject(new Error('no space left')) };
+    const gate = createDeployGate(runner, tools);
+
+    await expect(
+      gate.deploy({ environment: 'production', version: 'v1', by: 'ada' }),
+    ).rejects.toThrow('no space left');
+
+    const kinds = leasehold.historyOf(PRODUCTION).map(({ kind }) => kind);
+    expect(kinds).toEqual(['granted', 'failed']);
+  });
+
   test('stops a deployment that an operator revokes', async () => {
     const { leasehold, gate } = setUp();
     const deployed = expect(

@@ -43,7 +43,12 @@ export function createDeployGate(leasehold: Leasehold, tools: DeployTools) {
       override: urgent === undefined ? undefined : { reason: urgent },
     });
     const { signal, fencingToken } = lease;
-    await lease.run(() => tools.rollOut(version, { signal, fencingToken }));
+    try {
+      await lease.run(() => tools.rollOut(version, { signal, fencingToken }));
+    } catch (error) {
+      await lease.release('failed', String(error));
+      throw error;
+    }
     lease.assertHeld();
     return { outcome: 'deployed' };
   }
