@@ -16,8 +16,8 @@ export interface OidcPerson {
 export interface Forgery {
   /** In place of the provider's own. */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** In place of the provider's own; or it answers with an error. */
-  readonly userinfo?: Readonly<Record<string, unknown>> | 'fails';
+  /** In place of the provider's own; or it answers with this status, or with a signed token. */
+  readonly userinfo?: Readonly<Record<string, unknown>> | number | 'signed';
   /** Whose signature it has; the provider's, unless it is said. */
   readonly signedBy?: 'another' | 'nobody';
 }
@@ -80,7 +80,8 @@ export async function startOidcProvider(options: {
     await next();
     const { userinfo } = forgery;
     if (ctx.path === USERINFO_PATH && userinfo !== undefined) {
-      if (userinfo === 'fails') ctx.status = 503;
+      if (typeof userinfo === 'number') ctx.status = userinfo;
+      else if (userinfo === 'signed') [ctx.body, ctx.type] = ['e30.e30.c2ln', 'application/jwt'];
       else ctx.body = { ...(ctx.body as object), ...userinfo };
     }
     const body = ctx.body as { id_token?: string } | undefined;

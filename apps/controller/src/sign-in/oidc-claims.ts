@@ -90,13 +90,16 @@ interface Deps {
 /**
  * Notes in the call what the groups of an answer allow, if groups decide. Somebody whom they allow something is added
  * unless known, under a verified address alone; the sessions of somebody whom they allow nothing end.
- * @throws {Error} when the provider does not tell the groups.
+ * @throws {Error} when the groups were needed, and the provider was not reached or failed.
  */
 export async function takeGroups(deps: Deps, oidc: OidcConfig, answer: Answer): Promise<void> {
   const { groups: mapping } = oidc;
   const { call } = deps;
   if (mapping === undefined || call === undefined) return;
-  const groups = await groupsOf(deps, oidc, { answer, claim: mapping.claim });
+  // Rules for everybody alone need no groups, which not every provider has.
+  const groups = mapping.rules.every(({ group }) => group === null)
+    ? new Set<string>()
+    : await groupsOf(deps, oidc, { answer, claim: mapping.claim });
   call.grant = grantOf(mapping.rules, groups) ?? null;
   if (call.grant === null) await refuse(deps, oidc, answer);
   else await addUnlessKnown(deps, call.grant, { oidc, answer });

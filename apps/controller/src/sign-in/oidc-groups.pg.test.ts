@@ -189,12 +189,36 @@ describe('of an id_token that has an address and no groups', () => {
     expect((await enter(stage)).location).toBe('/sign-in?error=no_role');
   });
 
+  test('who has lost all is refused, and former sessions end, also where userinfo never tells any', async () => {
+    const stage = await aStage(RULES);
+    stage.join('ops');
+
+    for (const userinfo of [401, 403, 404, 'signed'] as const) {
+      stage.provider.forge({});
+      const former = await enter(stage);
+      expect(await former.browser.query('session.get')).toMatchObject({ role: 'operator' });
+      stage.provider.forge({ claims, userinfo });
+
+      expect((await enter(stage)).location).toBe('/sign-in?error=no_role');
+      expect(await former.browser.query('session.get')).toBe('auth.required');
+    }
+  });
+
+  test('userinfo is not asked where a rule for everybody is the only one', async () => {
+    const stage = await aStage('*=viewer');
+    stage.provider.forge({ claims, userinfo: 503 });
+
+    const { browser } = await enter(stage);
+
+    expect(await browser.query('session.get')).toMatchObject({ role: 'viewer' });
+  });
+
   test('without a usable answer of userinfo nobody comes in, and open sessions stay', async () => {
     const stage = await aStage(`${RULES},*=viewer`);
     stage.join('ops');
     const former = await enter(stage);
 
-    for (const userinfo of ['fails', { sub: 'eve' }, { filler: 'x'.repeat(1_100_000) }] as const) {
+    for (const userinfo of [503, { sub: 'eve' }, { filler: 'x'.repeat(1_100_000) }] as const) {
       stage.provider.forge({ claims, userinfo });
       const failed = await enter(stage);
       expect(failed.location).toBe('/sign-in?error=oidc_failed');
@@ -207,7 +231,7 @@ describe('of an id_token that has an address and no groups', () => {
 test('groups of an id_token count without userinfo', async () => {
   const stage = await aStage(RULES);
   const claims = { email: 'bob@example.com', email_verified: true, groups: ['sre'] };
-  stage.provider.forge({ claims, userinfo: 'fails' });
+  stage.provider.forge({ claims, userinfo: 503 });
 
   const { browser } = await enter(stage);
 

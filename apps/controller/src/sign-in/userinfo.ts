@@ -7,31 +7,45 @@ const ANSWER_BYTES_MAX = 1_024 * 1_024;
 
 type Claims = Readonly<Record<string, unknown>>;
 
+/** Answers that another try would not change: the provider tells nothing there, or not to this client. */
+const TELLS_NOTHING: readonly number[] = [401, 403, 404];
+
 /**
- * The claims about the person whom an access token is for; none where the provider has no such endpoint.
- * @throws {Error} when there is no usable answer in time, or one about somebody else than `subject`.
+ * The claims about the person whom an access token is for; none where the provider tells none: it has no such
+ * endpoint, refuses the token there, or answers with something else than JSON, such as a signed token.
+ * @throws {Error} when there is no answer in time, a failure, or an answer about somebody else than `subject`.
  */
 export async function readUserinfo(
   issuer: string,
   { accessToken, subject }: { readonly accessToken: string | undefined; readonly subject: string },
 ): Promise<Claims> {
   const signal = AbortSignal.timeout(ANSWERS_MS_MAX);
-  const discoveryUrl = `${issuer}/.well-known/openid-configuration`;
-  const { userinfo_endpoint: endpoint } = await claimsAt(discoveryUrl, { signal });
+  const discovery = await fetch(`${issuer}/.well-known/openid-configuration`, { signal });
+  const { userinfo_endpoint: endpoint } = await claimsOf(discovery);
   if (typeof endpoint !== 'string') return {};
   if (accessToken === undefined) throw new Error('The identity provider sent no access token.');
   const authorization = `Bearer ${accessToken}`;
-  const claims = await claimsAt(endpoint, { signal, headers: { authorization } });
+  const answer = await fetch(endpoint, { signal, headers: { authorization } });
+  if (TELLS_NOTHING.includes(answer.status) || (answer.ok && !isJson(answer))) {
+    await answer.body?.cancel();
+    return {};
+  }
+  const claims = await claimsOf(answer);
   // Else it is of another person's token: so says the standard.
   if (claims['sub'] !== subject) throw new Error('Userinfo is about another subject.');
   return claims;
 }
 
-async function claimsAt(url: string, request: RequestInit): Promise<Claims> {
-  const response = await fetch(url, request);
-  if (!response.ok) {
+function isJson({ headers }: Response): boolean {
+  return /^application\/(?:[^\s;]+\+)?json\b/iu.test(headers.get('content-type') ?? '');
+}
+
+/** @throws {Error} */
+async function claimsOf(response: Response): Promise<Claims> {
+  const { ok, status, url } = response;
+  if (!ok) {
     await response.body?.cancel();
-    throw new Error(`${url} answered ${String(response.status)}.`);
+    throw new Error(`${url} answered ${String(status)}.`);
   }
   const value = jsonOf(await boundedText(response));
   if (typeof value !== 'object' || value === null) throw new Error(`${url} answered no object.`);
