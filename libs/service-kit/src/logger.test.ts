@@ -147,14 +147,25 @@ test('a log that nobody reads does not keep its process from ending', async () =
 });
 
 test('the last lines of a process that ends are read by a reader that was late', async () => {
-  const child = spawn(process.execPath, logging(MANY, `process.send('ends'); process.exit(7);`), {
-    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  // More than fit on their way, and once the reader has begun, there is room for all that are kept.
+  const lines = 1_000;
+  // Until the reader has begun, the process does nothing but wait: then no time passes in which it would give up.
+  const afterwards = `
+    import { readSync } from 'node:fs';
+    process.send('ends');
+    readSync(0, Buffer.alloc(1));
+    process.exit(7);`;
+  const child = spawn(process.execPath, logging(lines, afterwards), {
+    stdio: ['pipe', 'pipe', 'ignore', 'ipc'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
   await once(child, 'message');
 
   let last = '';
-  for await (const line of linesOf(child)) last = line;
+  for await (const line of linesOf(child)) {
+    if (last === '') child.stdin?.end();
+    last = line;
+  }
 
-  expect(JSON.parse(last)).toMatchObject({ line: MANY - 1 });
+  expect(JSON.parse(last)).toMatchObject({ line: lines - 1 });
 });
