@@ -211,6 +211,18 @@ describe('the doctor on a refusal to list drones', () => {
     ]);
   });
 
+  test.each([
+    ['too many requests', new LeaseError('request.rate_limited'), 'Try again in a moment.'],
+    ['a quota', new LeaseError('quota.exceeded'), 'Try again in a moment.'],
+    [
+      'a failure inside',
+      Object.assign(new LeaseError('internal.error'), { incidentId: 'incident-7' }),
+      'Its log has the reason, with the incident incident-7.',
+    ],
+  ])('because of %s says what to do', async (_of, refusal, advice) => {
+    expect(await findingsWith(refusal)).toMatchObject([{}, { subject: 'controller', advice }]);
+  });
+
   test('because of a token that is limited to namespaces skips them, and the rest is looked at', async () => {
     expect(await findingsWith(limited)).toMatchObject([
       { subject: 'controller', state: 'well' },

@@ -140,7 +140,10 @@ function tokenInForce(tokenFrom: string): Finding {
 }
 
 /** Why the drones were not told: because of the token, or of the controller. */
-function refusalFindings({ code, message, details }: LeaseholdError, tokenFrom: string): Finding[] {
+function refusalFindings(
+  { code, message, incidentId, details }: LeaseholdError,
+  tokenFrom: string,
+): Finding[] {
   const isOfRole = code === 'auth.forbidden' && 'needed' in details;
   if (code === 'auth.forbidden' && !isOfRole) {
     return [
@@ -148,15 +151,15 @@ function refusalFindings({ code, message, details }: LeaseholdError, tokenFrom: 
       skipped('drones', 'the token is limited to namespaces, and drones are of all'),
     ];
   }
-  return code === 'auth.required' || isOfRole
-    ? [
-        wrong(
-          'token',
-          message,
-          `It is from ${tokenFrom}. It must be a valid token, of role viewer or higher.`,
-        ),
-      ]
-    : [wrong('controller', `it refuses to list its drones: ${message}`, 'Its log has the reason.')];
+  if (code === 'auth.required' || isOfRole) {
+    const advice = `It is from ${tokenFrom}. It must be a valid token, of role viewer or higher.`;
+    return [wrong('token', message, advice)];
+  }
+  const advice =
+    incidentId === null
+      ? 'Try again in a moment.'
+      : `Its log has the reason, with the incident ${printable(incidentId)}.`;
+  return [wrong('controller', `it refuses to list its drones: ${message}`, advice)];
 }
 
 async function allDrones(api: ControllerApi): Promise<DroneView[]> {

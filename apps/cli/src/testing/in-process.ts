@@ -71,7 +71,13 @@ export async function controllerThatAnswers(next: (path: string) => object | nul
   return { asked, env: { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` } };
 }
 
-function refusalOf({ code, message, details, retryable }: LeaseError): object {
-  const data = { leaseholdCode: code, retryable, details };
+function refusalOf({
+  code,
+  message,
+  details,
+  retryable,
+  incidentId = null,
+}: LeaseError & { readonly incidentId?: string | null }): object {
+  const data = { leaseholdCode: code, retryable, incidentId, details };
   return { error: { message, code: -32_600, data } };
 }
