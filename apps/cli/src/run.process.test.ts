@@ -142,31 +142,54 @@ describe('a command under several leases', () => {
     await waitUntil(async () => (await viewOf(keys[0] ?? ''))?.phase === 'free');
   });
 
-  test('keeps the others until it has been killed', async () => {
-    const [lost, kept] = [aKey(), aKey()];
-    const file = join(folder, lost);
-    const job = ['sh', '-c', 'echo "$$" >"$0"; exec sleep 1000', file];
-    const started = cli.start(
-      ...['leases', 'run', '--ttl', '6000', `run/${lost}`, `run/${kept}`, '--', ...job],
-    );
-    onTestFinished(() => void started.child.kill('SIGKILL'));
-    const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
-    const pid = Number(await waitUntil(async () => /^\d+\n/u.exec(await notes())?.[0]));
-    const guard = guardOf({ pids: [pid] });
-    const leaseId = (await viewOf(lost))?.leaseId ?? '';
+  describe('of which one is lost', () => {
+    /** Whose guard is stopped, and does not carry out the kill; without it, the command is killed as the TTL ends. */
+    async function aStoppedJob(env = cli.env) {
+      // In the order in which they are released.
+      const [kept, lost] = [aKey(), aKey()];
+      const file = join(folder, lost);
+      const job = ['sh', '-c', 'echo "$$" >"$0"; exec sleep 1000', file];
+      const started = startCommand(
+        ['leases', 'run', '--ttl', '18000', `run/${kept}`, `run/${lost}`, '--', ...job],
+        env,
+      );
+      onTestFinished(() => void started.child.kill('SIGKILL'));
+      const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
+      const pid = Number(await waitUntil(async () => /^\d+\n/u.exec(await notes())?.[0]));
+      const guard = guardOf({ pids: [pid] });
+      const leaseId = (await viewOf(lost))?.leaseId ?? '';
 
-    // Stopped, it does not carry out the kill.
-    process.kill(guard, 'SIGSTOP');
-    await cli.api().leases.revoke.mutate({ leaseId, mode: 'force', reason: 'maintenance' });
-    await waitUntil(() => started.said().stderr.includes('the command is killed'));
-    const { expiresAt } = (await viewOf(kept)) ?? {};
-    await waitUntil(async () => ((await viewOf(kept))?.expiresAt ?? '') > (expiresAt ?? 'x'));
-    expect(isRunning(pid)).toBe(true);
-    process.kill(guard, 'SIGCONT');
+      process.kill(guard, 'SIGSTOP');
+      await cli.api().leases.revoke.mutate({ leaseId, mode: 'force', reason: 'maintenance' });
+      await waitUntil(() => started.said().stderr.includes('the command is killed'));
+      return { kept, pid, started, goOn: () => process.kill(guard, 'SIGCONT') };
+    }
 
-    expect((await started.ended).exitCode).toBe(125);
-    expect(isRunning(pid)).toBe(false);
-    expect((await viewOf(kept))?.phase).toBe('free');
+    test('keeps the others until it has been killed', async () => {
+      const { kept, pid, started, goOn } = await aStoppedJob();
+
+      const { expiresAt } = (await viewOf(kept)) ?? {};
+      await waitUntil(async () => ((await viewOf(kept))?.expiresAt ?? '') > (expiresAt ?? 'x'));
+      expect(isRunning(pid)).toBe(true);
+      goOn();
+
+      expect((await started.ended).exitCode).toBe(125);
+      expect(isRunning(pid)).toBe(false);
+      expect((await viewOf(kept))?.phase).toBe('free');
+    });
+
+    test('says for how long the others may stay held where no controller answers their release', async () => {
+      const network = await cli.front();
+      const { started, goOn } = await aStoppedJob({ ...cli.env, LEASEHOLD_URL: network.url });
+
+      network.drop();
+      goOn();
+
+      const { stderr } = await started.ended;
+      expect(stderr).toContain(
+        'could not be released: no controller answered. What is still held of them expires in at most 18.0 s.',
+      );
+    });
   });
 
   test('a scope that is given twice is wrong usage', async () => {

@@ -120,7 +120,7 @@ async function runAndRelease(cli: Cli, request: RunRequest, running: Running): P
       end?.exitCode === 0 && end.stop === undefined ? 'ok' : 'failed',
       end === undefined ? 'not started' : endText(end),
     );
-    if (released === 'unknown') cli.note(notReleasedText(name, leftMs));
+    if (released === 'unknown') cli.note(notReleasedText(request, leftMs));
   }
   if (end.stop !== undefined) throw lostFailure(request, end, end.stop);
   // It ended by itself; the controller knows best whether the lease was still held then.
@@ -346,9 +346,18 @@ function stoppingText(name: string, stop: Stop, leftMs: number): string {
 }
 
 /** The message when no controller answered a release. */
-function notReleasedText(name: string, leftMs: number): string {
-  const until = leftMs > 0 ? ` in about ${durationText(leftMs)}` : '';
-  return `${name} could not be released: no controller answered. It expires${until}.`;
+function notReleasedText(request: RunRequest, leftMs: number): string {
+  const name = scopesText(request.scopes);
+  return `${name} could not be released: no controller answered. ${expiryText(request, leftMs)}.`;
+}
+
+function expiryText({ scopes, ttlMs }: RunRequest, leftMs: number): string {
+  const isOne = scopes.length === 1;
+  const text = isOne ? 'It expires' : 'They expire';
+  if (leftMs > 0) return `${text} in about ${durationText(leftMs)}`;
+  if (isOne) return text;
+  // One of them is lost; the others were renewed until now.
+  return `What is still held of them expires in at most ${durationText(ttlMs)}`;
 }
 
 /** The failure of a run whose command was stopped because of its lease. */
