@@ -120,22 +120,35 @@ test('a log that cannot be written, on a full disk, does not end its process', a
   expect(await once(child, 'exit')).toEqual([7, null]);
 });
 
-test('a log that nobody reads stops nothing, and is there in order once it is read', async () => {
-  const afterwards = `process.send('goes on'); process.once('disconnect', () => process.exit(7));`;
-  const child = spawn(process.execPath, logging(MANY, afterwards), {
-    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
-  });
-  onTestFinished(() => void child.kill('SIGKILL'));
+/** On a terminal, of which the standard output is what it shows. */
+function onTerminal(args: readonly string[]): [command: string, args: string[]] {
+  const words = [process.execPath, ...args].map(
+    (word) => `'${word.replaceAll("'", String.raw`'\''`)}'`,
+  );
+  return ['script', ['--quiet', '--return', '--command', words.join(' '), '/dev/null']];
+}
 
-  expect(await once(child, 'message')).toContain('goes on');
-  const lines: number[] = [];
-  for await (const line of linesOf(child)) {
-    lines.push((JSON.parse(line) as { line: number }).line);
-    if (lines.length === MANY) child.disconnect();
-  }
+test.each([
+  ['in a pipe', (args: readonly string[]) => [process.execPath, args] as const],
+  ['on a terminal', onTerminal],
+])(
+  'a log %s that nobody reads stops nothing, and is there in order once it is read',
+  async (_where, commandOf) => {
+    const afterwards = `process.send('goes on'); process.once('disconnect', () => process.exit(7));`;
+    const [command, args] = commandOf(logging(MANY, afterwards));
+    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'ignore', 'ipc'] });
+    onTestFinished(() => void child.kill('SIGKILL'));
 
-  expect(lines).toEqual(Array.from({ length: MANY }, (_line, at) => at));
-});
+    expect(await once(child, 'message')).toContain('goes on');
+    const lines: number[] = [];
+    for await (const line of linesOf(child)) {
+      lines.push((JSON.parse(line) as { line: number }).line);
+      if (lines.length === MANY) child.disconnect();
+    }
+
+    expect(lines).toEqual(Array.from({ length: MANY }, (_line, at) => at));
+  },
+);
 
 test('a log that nobody reads does not keep its process from ending', async () => {
   const child = spawn(process.execPath, logging(MANY, 'process.exit(7)'), {

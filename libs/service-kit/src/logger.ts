@@ -1,4 +1,5 @@
-import { fstatSync } from 'node:fs';
+import { constants, fstatSync, openSync } from 'node:fs';
+import { isatty } from 'node:tty';
 import pino, { type DestinationStream, type LogFn, type Logger } from 'pino';
 
 export type { Logger } from 'pino';
@@ -72,12 +73,27 @@ function escapeControls(line: string): string {
   );
 }
 
-function standardOutput(): DestinationStream {
+/** The standard output, not blocking: a reader that has stalled, or Ctrl-S on a terminal, must not stop this process. */
+function outputWithoutWaiting(): number {
+  if (isatty(STANDARD_OUTPUT)) {
+    // Opened a second time: for Node, and for others on the terminal, it must stay as it is.
+    const { O_WRONLY, O_NOCTTY, O_NONBLOCK } = constants;
+    try {
+      return openSync('/dev/fd/1', O_WRONLY | O_NOCTTY | O_NONBLOCK);
+    } catch {
+      // It may be one of another user, after `su`.
+      return STANDARD_OUTPUT;
+    }
+  }
   const kind = fstatSync(STANDARD_OUTPUT);
-  // Node makes a pipe non-blocking when it opens it: a reader that has stalled must not stop this process.
+  // Node makes a pipe non-blocking when it opens it.
   if (kind.isFIFO() || kind.isSocket()) void process.stdout;
+  return STANDARD_OUTPUT;
+}
+
+function standardOutput(): DestinationStream {
   const out = pino.destination({
-    dest: STANDARD_OUTPUT,
+    dest: outputWithoutWaiting(),
     sync: true,
     maxLength: UNWRITTEN_BYTES_MAX,
     // It would wait for the reader.
