@@ -244,8 +244,8 @@ export function requireCaller(
       }
       caller = await callerOfRequest(deps, request.raw);
       const { count, isUrgent } = callsOf(request);
-      caller.use.assertBatch(count);
       caller.use.countCalls(count, isUrgent);
+      caller.use.assertBatch(count);
       if (!isUrgent) caller.use.assertHasRead();
       // Who has left while their token was looked up is not served: nothing would tell of their end any more, and a
       // place that they took would never be given back.

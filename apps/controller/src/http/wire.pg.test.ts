@@ -164,6 +164,17 @@ describe('wire', () => {
     ]);
   });
 
+  test('calls that are sent together count also where they are more than one request may have', async () => {
+    const { secret } = await on.token('viewer', { limits: { batchSize: 1, callsPerSecond: 3 } });
+
+    const answer = await fetch(`${on.url}/trpc/keys.list,keys.list,keys.list,keys.list?batch=1`, {
+      headers: { authorization: `Bearer ${secret}` },
+    });
+
+    expect(answer.headers.get('retry-after')).not.toBeNull();
+    expect(await answer.text()).toContain('request.rate_limited');
+  });
+
   test('malformed JSON is a clear error', async () => {
     const { secret } = await on.token('client');
 

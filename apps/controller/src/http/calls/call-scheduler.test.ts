@@ -20,7 +20,7 @@ interface TestConnection {
 interface Stage {
   readonly scheduler: CallScheduler;
   readonly order: string[];
-  /** How long it takes to begin a call. */
+  /** How long it takes to begin or to refuse a call. */
   costMs: number;
   /** What the gate keeps back. */
   isKept: (call: WireCall) => boolean;
@@ -76,6 +76,7 @@ function openStage(): Stage {
           order.push(name);
         },
         refuse: (call, error: LeaseError) => {
+          nowMs += stage.costMs;
           connection.refused.push(`${String(call?.id)} ${error.code}`);
         },
         setPaused: (isPaused) => {
@@ -328,6 +329,81 @@ describe('call scheduler', () => {
 
     expect(connection.refused).toEqual(new Array(4).fill('undefined request.invalid'));
     expect(connection.begun).toEqual(['0']);
+  });
+
+  describe('a message of more calls than it may have', () => {
+    const tooMany = (): never => {
+      throw new LeaseError('quota.exceeded');
+    };
+    const items = `[${new Array<string>(5_000).fill('{}').join(',')}]`;
+
+    test('counts with each of its calls', async () => {
+      let countedCount = 0;
+      const connection = openStage().add('a', {
+        countCalls: (count) => {
+          countedCount += count;
+        },
+        assertBatch: tooMany,
+      });
+
+      connection.receive(items);
+      await turn();
+
+      expect(countedCount).toBe(5_000);
+      expect(connection.refused[0]).toBe('undefined quota.exceeded');
+    });
+
+    test('pauses the connection when its calls are beyond the rate', async () => {
+      const stage = openStage();
+      const connection = stage.add('a', {
+        countCalls: () => {
+          throw new LeaseError('request.rate_limited', undefined, {
+            details: { retryAfterMs: 250 },
+          });
+        },
+        assertBatch: tooMany,
+      });
+
+      connection.receive(message('keys.get', 'keys.get'));
+      await turn();
+
+      expect(connection.refused).toEqual(['0 request.rate_limited', '1 request.rate_limited']);
+      expect(connection.isPaused).toBe(true);
+    });
+
+    test('is refused over many turns, in which others are served, and what is behind it is read after it', async () => {
+      const stage = openStage();
+      const connection = stage.add('a', {
+        assertBatch: (count) => {
+          if (count > 100) tooMany();
+        },
+      });
+      const other = stage.add('b');
+
+      connection.receive(items);
+      connection.receive(message('keys.get'));
+      other.receive(message('keys.get'));
+      while (other.begun.length === 0) await turn();
+      const refusedFirst = connection.refused.length;
+      while (connection.begun.length === 0) await turn();
+
+      expect(refusedFirst).toBeLessThan(500);
+      expect(connection.refused).toHaveLength(5_000);
+    });
+
+    test('is refused slowly while its caller does not read the answers', async () => {
+      const stage = openStage();
+      const connection = stage.add('a', { assertBatch: tooMany });
+      connection.isBehind = true;
+
+      connection.receive(items);
+      for (let turns = 0; turns < 10; turns += 1) await turn();
+
+      expect(connection.refused.length).toBeLessThan(500);
+      expect(connection.isPaused).toBe(true);
+      connection.isBehind = false;
+      while (connection.refused.length < 5_000) await turn();
+    });
   });
 
   test('the end of a stream is begun first, although its caller does not read its answers and calls too often', async () => {

@@ -230,6 +230,8 @@ const BEGUN_MAX = 2_000;
 const BEGUN_OF_EACH_MIN = 4;
 /** The longest pause of a connection that has sent too much. */
 const REFUSED_PAUSE_MS_MAX = 250;
+/** So many calls of one message are refused in one step: their answers cost as much as others. */
+const REFUSED_AT_ONCE = 20;
 /** How soon a connection whose answers were not read is checked again. */
 const BEHIND_PAUSE_MS = 25;
 
@@ -284,6 +286,7 @@ class Scheduler implements CallScheduler {
         inbox.messages.length = 0;
         inbox.urgentCalls.length = 0;
         inbox.calls.length = 0;
+        inbox.refused.length = 0;
         this.#gate.forget(connection);
       },
     };
@@ -346,7 +349,7 @@ class Scheduler implements CallScheduler {
   #next(isBeginning: boolean): Inbox | undefined {
     if (!isBeginning) return this.#ordinary.shift((_principal, inbox) => this.#isKept(inbox));
     const mayServe = (principal: string, inbox: Inbox): boolean =>
-      this.#mayBegin(principal) || inbox.messages.length > 0 || this.#isKept(inbox);
+      this.#mayBegin(principal) || inbox.hasUnbegun || this.#isKept(inbox);
     return this.#ordinary.shift(mayServe) ?? this.#urgent.shift();
   }
 
@@ -363,13 +366,17 @@ class Scheduler implements CallScheduler {
     );
   }
 
-  /** Begins one call of a connection, or reads one of its messages. */
+  /** Begins one call of a connection, refuses some, or reads one of its messages. */
   #step(inbox: Inbox): void {
     if (inbox.isClosed) return;
     const { connection } = inbox;
     const urgent = inbox.urgentCalls.shift();
     if (urgent !== undefined) {
       connection.begin(urgent);
+      return;
+    }
+    if (inbox.refused.length > 0) {
+      this.#refuseSome(inbox);
       return;
     }
     const message = this.#comesFirst(inbox) ? undefined : inbox.messages.shift();
@@ -460,14 +467,22 @@ class Scheduler implements CallScheduler {
 
   /** What is no valid call counts as one, and is held back as one: its answer costs as much. */
   #refuseUnread(inbox: Inbox, call: WireCall | undefined, error: LeaseError): void {
-    const { use } = inbox.connection;
-    this.#refuse(inbox, [call], refusalOf(use, 1, false) ?? error);
-    if (use.isBehind()) this.#hold(inbox, BEHIND_PAUSE_MS);
+    this.#refuse(inbox, [call], refusalOf(inbox.connection.use, 1, false) ?? error);
   }
 
   #refuse(inbox: Inbox, calls: readonly (WireCall | undefined)[], refusal: LeaseError): void {
-    for (const call of calls) inbox.connection.refuse(call, refusal);
-    this.#holdAfter(inbox, refusal);
+    for (const call of calls) inbox.refused.push({ call, refusal });
+    this.#refuseSome(inbox);
+  }
+
+  /** Nothing more is read before all are refused, and for a caller that does not read its answers not at once. */
+  #refuseSome(inbox: Inbox): void {
+    const { connection, refused } = inbox;
+    const some = refused.splice(0, REFUSED_AT_ONCE);
+    for (const { call, refusal } of some) connection.refuse(call, refusal);
+    const last = some.at(-1);
+    if (refused.length === 0 && last !== undefined) this.#holdAfter(inbox, last.refusal);
+    if (connection.use.isBehind()) this.#hold(inbox, BEHIND_PAUSE_MS);
   }
 
   #holdAfter(inbox: Inbox, refusal: LeaseError): void {
@@ -515,8 +530,8 @@ function isStop({ method }: WireCall): boolean {
 /** Counts so many calls that came together. @returns why they are refused; undefined when they are not. */
 function refusalOf(use: PrincipalUse, count: number, isUrgent: boolean): LeaseError | undefined {
   return refusalBy(() => {
-    use.assertBatch(count);
     use.countCalls(count, isUrgent);
+    use.assertBatch(count);
   });
 }
 

@@ -110,6 +110,8 @@ export class Inbox {
   readonly urgentCalls: WireCall[] = [];
   /** With the time at which each arrived. */
   readonly calls: { readonly call: WireCall; readonly atMs: number; readonly bytes: number }[] = [];
+  /** Of the message that was read last: what is still to be refused. */
+  readonly refused: { readonly call: WireCall | undefined; readonly refusal: LeaseError }[] = [];
   /** Of messages, and of calls that were in them. */
   queuedBytes = 0;
   isScheduled = false;
@@ -129,10 +131,14 @@ export class Inbox {
     return role === 'drone' || role === 'gateway';
   }
 
+  /** Whether there is something to read or to refuse: that begins nothing. */
+  get hasUnbegun(): boolean {
+    return this.messages.length > 0 || this.refused.length > 0;
+  }
+
   get hasWork(): boolean {
-    const { messages, urgentCalls, calls } = this;
-    const hasCalls = calls.length > 0 && !this.areCallsHeld;
-    const hasSome = messages.length > 0 || urgentCalls.length > 0 || hasCalls;
+    const hasCalls = this.calls.length > 0 && !this.areCallsHeld;
+    const hasSome = this.hasUnbegun || this.urgentCalls.length > 0 || hasCalls;
     return hasSome && !this.isClosed && !this.isHeld;
   }
 
