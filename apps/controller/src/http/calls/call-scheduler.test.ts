@@ -424,6 +424,25 @@ describe('call scheduler', () => {
     expect([connection.refused, countedCount]).toEqual([[], 1]);
   });
 
+  test.each([
+    ['null', 'null'],
+    ['a list', '[1]'],
+    ['missing', undefined],
+  ])('the end of a stream whose id is %s is refused as any other call', async (_what, id) => {
+    const stage = openStage();
+    const connection = stage.add('a', {
+      countCalls: () => {
+        throw new LeaseError('request.rate_limited', undefined, { details: { retryAfterMs: 1 } });
+      },
+    });
+
+    const named = id === undefined ? '' : `"id":${id},`;
+    connection.receive(`{${named}"method":"subscription.stop"}`);
+    await turn();
+
+    expect([connection.begun, connection.refused.length]).toEqual([[], 1]);
+  });
+
   test('the end of a stream that has not begun yet does not overtake it', async () => {
     const stage = openStage();
     const connection = stage.add('a');

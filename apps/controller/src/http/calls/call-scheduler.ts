@@ -12,8 +12,8 @@
  * - Connections of drones come first. Within a connection, renewals, heartbeats, releases and ends of streams do.
  * - Principals take turns, whatever each of them has sent over however many connections.
  * - A connection whose queue is full, or whose principal has sent too many calls, is paused: the rest stays
- *   with the sender. One whose principal does not read its answers is read on, and only its renewals,
- *   heartbeats and releases are begun.
+ *   with the sender. One whose principal does not read its answers is read on, but pauses after each refusal, and only
+ *   its renewals, heartbeats, releases and ends of streams are begun.
  */
 import { isGrantingCall, isUrgentCall } from '@leasehold/api';
 import { LeaseError, LIMITS } from '@leasehold/keys-core';
@@ -522,9 +522,9 @@ function isServedFirst({ params }: WireCall): boolean {
   return typeof params?.path === 'string' && isUrgentCall(params.path);
 }
 
-/** Whether a call ends a stream. */
-function isStop({ method }: WireCall): boolean {
-  return method === 'subscription.stop';
+/** Whether a call ends a stream: that is not answered. Without an id it is a call like others, which costs an answer. */
+function isStop({ id, method }: WireCall): boolean {
+  return method === 'subscription.stop' && (typeof id === 'number' || typeof id === 'string');
 }
 
 /** Counts so many calls that came together. @returns why they are refused; undefined when they are not. */
