@@ -302,6 +302,8 @@ export interface ForwardedCall {
   readonly input: unknown;
   /** For how long the procedure itself may wait, in milliseconds. */
   readonly waitMs?: number | undefined;
+  /** Whether it is one of several datacenters that the caller waits for: a slow one is left out. */
+  readonly isOneOfSeveral?: boolean | undefined;
   readonly access: Access;
   /** The caller's address. */
   readonly source: string | null;

@@ -32,6 +32,8 @@ const SHORT_MS_MAX = 2_000;
 const MARGIN_MS = 8_000;
 /** For reads: their database has ten seconds, and a drone less. A silent datacenter is found out by probes, sooner. */
 const READ_MS_MAX = 12_000;
+/** For reads of several datacenters, which may be asked one after the other: the others must not wait for a slow one. */
+const ONE_OF_SEVERAL_MS_MAX = 2_000;
 /** A connection that the other end has closed fails within this time. */
 const CLOSED_MS_MAX = 500;
 /** A move asks the reservation store, and twice the datacenter that the key moves to. */
@@ -107,11 +109,12 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
         api.peer.move.mutate(sent, options),
       );
     },
-    async call({ procedure, input, waitMs, access, source, signal }) {
+    async call({ procedure, input, waitMs, isOneOfSeveral, access, source, signal }) {
       reachability.assertReachable();
       const sent = { procedure, input, caller: sentCaller(callerOf(access), source) };
+      const readMs = isOneOfSeveral === true ? ONE_OF_SEVERAL_MS_MAX : READ_MS_MAX;
       const terms = isRepeatable(procedure)
-        ? { timeoutMs: READ_MS_MAX, isRepeatable: true, signal }
+        ? { timeoutMs: readMs, isRepeatable: true, signal }
         : { timeoutMs: (waitMs ?? 0) + MARGIN_MS, isRepeatable: false, signal };
       return make<unknown>(terms, (options) => api.peer.carryOut.mutate(sent, options));
     },

@@ -3,10 +3,15 @@ import { describe, expect, test } from 'vitest';
 import { askedOf, listed } from './across-datacenters.ts';
 import type { CalledContext } from './elsewhere.ts';
 
+interface Request {
+  readonly input: Wanted;
+  readonly isOneOfSeveral?: boolean;
+}
+
 /** A call of a viewer in dc1, whose peers answer so. */
 function contextOf(
   peers: readonly string[],
-  call: (name: string, request: { readonly input: Wanted }) => Promise<unknown>,
+  call: (name: string, request: Request) => Promise<unknown>,
 ): CalledContext {
   const datacenters = { peers, away: () => undefined, call };
   return {
@@ -42,7 +47,30 @@ test.each(['request.invalid', 'auth.forbidden'] as const)(
   },
 );
 
+test.each([
+  ['all', true],
+  ['dc2', false],
+])(
+  'a list of %s tells whether several datacenters are waited for',
+  async (datacenter, isSeveral) => {
+    const told: unknown[] = [];
+    const page: Page = { items: [], nextCursor: null, asOf: '' };
+    const ctx = contextOf(['dc2'], (_name, { isOneOfSeveral }) => {
+      told.push(isOneOfSeveral);
+      return Promise.resolve(page);
+    });
+
+    await listed<Wanted, string>(() => Promise.resolve(page))({
+      ctx,
+      input: { datacenter, limit: 1 },
+    });
+
+    expect(told).toEqual([isSeveral]);
+  },
+);
+
 interface Wanted {
+  readonly datacenter?: string | undefined;
   readonly cursor?: string | undefined;
   readonly limit: number;
 }
@@ -71,7 +99,7 @@ describe('a search by a part of a name in all datacenters', () => {
     const list = listed<Wanted & { datacenter: string; contains: string }, string>(
       (_ctx, wanted: Wanted) => pageOf('dc1', wanted),
     );
-    return (input: Wanted) => list({ ctx, input: { datacenter: 'all', contains: 'x', ...input } });
+    return (input: Wanted) => list({ ctx, input: { ...input, datacenter: 'all', contains: 'x' } });
   }
 
   test('asks all of them at the same time', async () => {

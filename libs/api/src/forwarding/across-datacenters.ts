@@ -97,7 +97,7 @@ async function listAll<Input extends ListInput, Item>(
   const pageOf: PageOf<Item> = async (place, limit) => {
     const { datacenter, cursor } = place;
     return isElsewhere(ctx, datacenter)
-      ? askedOf(ctx, datacenter, { ...raw, cursor, limit })
+      ? askedOf(ctx, datacenter, { ...raw, cursor, limit }, true)
       : { outcome: 'answered', answer: await read(ctx, { ...input, cursor, limit }) };
   };
   const places = names.map((datacenter, index) =>
@@ -186,7 +186,7 @@ export function counted<Input extends { readonly datacenter?: string | undefined
     const others = isAll ? peers : [datacenter];
     const counts = await Promise.all([
       ...(isAll ? [read(ctx, rest)] : []),
-      ...others.map(async (name) => countOf(await askedOf<Count>(ctx, name, raw))),
+      ...others.map(async (name) => countOf(await askedOf<Count>(ctx, name, raw, isAll))),
     ]);
     return {
       count: counts.reduce((sum, { count }) => sum + count, 0),
@@ -218,7 +218,7 @@ export async function treeAt<Input extends { readonly datacenter?: string | unde
   const others = isAll ? (isForwarded ? [] : services.datacenters.peers) : [datacenter];
   const [here, ...asked] = await Promise.all([
     isAll ? read(rest) : undefined,
-    ...others.map((name): Promise<Asked<LeaseTree>> => askedOf(ctx, name, raw)),
+    ...others.map((name): Promise<Asked<LeaseTree>> => askedOf(ctx, name, raw, isAll)),
   ]);
   const trees = asked.flatMap((one) => (one.outcome === 'answered' ? [one.answer] : []));
   const found = here === undefined ? trees : [here, ...trees];
@@ -275,7 +275,7 @@ export async function findWhere(
   const sent = await inputElsewhere(ctx);
   const [own, ...others] = await Promise.all([
     isAll ? here() : undefined,
-    ...names.map((name) => foundIn(ctx, name, sent)),
+    ...names.map((name) => foundIn(ctx, name, sent, isAll)),
   ]);
   const answers = [
     ...(own === undefined ? [] : [own]),
@@ -295,9 +295,14 @@ export async function findWhere(
   };
 }
 
-async function foundIn(ctx: CalledContext, datacenter: string, input: Record<string, unknown>) {
+async function foundIn(
+  ctx: CalledContext,
+  datacenter: string,
+  input: Record<string, unknown>,
+  isOneOfSeveral: boolean,
+) {
   try {
-    return await askedOf<Found>(ctx, datacenter, input);
+    return await askedOf<Found>(ctx, datacenter, input, isOneOfSeveral);
   } catch (error) {
     const { leaseholdCode: code } = describeError(error);
     if (code === 'reservation.unknown_datacenter') throw error;
@@ -316,19 +321,22 @@ const NOT_NOW: ReadonlySet<ErrorCode> = new Set(['request.deadline', 'request.ra
  * Sends the same request to another datacenter, unless that is known to be unreachable. One that
  * cannot answer now counts as unreachable; errors that the caller has caused are thrown. The answer
  * has this procedure's own type, because it is the same procedure.
+ * @param isOneOfSeveral as in `ForwardedCall`.
  * @throws {LeaseError} `reservation.unknown_datacenter`, and what the procedure refuses.
  */
 export async function askedOf<Answer>(
   ctx: CalledContext,
   datacenter: string,
   input: Readonly<Record<string, unknown>>,
+  isOneOfSeveral = false,
 ): Promise<Asked<Answer>> {
   assertKnown(ctx, datacenter);
   const { datacenters } = ctx.services;
   const away = datacenters.away(datacenter);
   if (away !== undefined) return { outcome: 'unreachable', unreachable: away };
   try {
-    return { outcome: 'answered', answer: (await sendOn(ctx, datacenter, { input })) as Answer };
+    const answer = await sendOn(ctx, datacenter, { input, isOneOfSeveral });
+    return { outcome: 'answered', answer: answer as Answer };
   } catch (error) {
     const { leaseholdCode: code, httpStatus } = describeError(error);
     if (httpStatus < 500 && !NOT_NOW.has(code)) throw error;

@@ -79,6 +79,8 @@ interface Sent {
   readonly input: object;
   /** How long the caller may wait for the answer there. */
   readonly waitMs?: number | undefined;
+  /** As in `ForwardedCall`. */
+  readonly isOneOfSeveral?: boolean | undefined;
 }
 
 /**
