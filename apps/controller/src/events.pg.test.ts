@@ -280,7 +280,12 @@ describe('events.watch', () => {
 
   test('a stream whose caller leaves while it is opened gives its place back', async () => {
     const on = await startTestController();
-    const { secret } = await on.token('viewer', { limits: { streams: 1 } });
+    const { secret, tokenId } = await on.token('viewer', { limits: { streams: 1 } });
+    const admin = await on.client('admin');
+    const isTaken = async (): Promise<boolean> => {
+      const { fairUse } = await admin.tokens.get.query({ tokenId });
+      return fairUse.some(({ limit, used }) => limit === 'streams' && used === 1);
+    };
     // While this is under way, `events.changes` is not open.
     const early = new pg.Client({ connectionString: on.databaseUrl });
     await early.connect();
@@ -299,7 +304,8 @@ describe('events.watch', () => {
       headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream' },
       signal: leaving.signal,
     }).catch(() => undefined);
-    await waitUntil(async () => !(await isFree()), SOON);
+    await waitUntil(isTaken, SOON);
+    expect(await isFree()).toBe(false);
 
     leaving.abort();
     await opening;
