@@ -1,8 +1,10 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { wardenProblem } from './drone-command.ts';
+import { DRONE_ID, Fleet } from './testing/fleet-fixture.ts';
+import { connect } from './testing/fleet-steps.ts';
 import { testedDrone } from './testing/tested-drone.ts';
 import { until } from './testing/wait.ts';
 import { startWarden } from './testing/warden-fixture.ts';
@@ -28,4 +30,16 @@ test('a drone whose warden has never started is not healthy', async () => {
   onTestFinished(() => rmSync(stateDir, { recursive: true }));
 
   await expect(wardenProblem(stateDir)).resolves.toBe(`no warden has started in ${stateDir}`);
+});
+
+test('an agent whose record cannot be written serves its backends all the same', async () => {
+  const fleet = await Fleet.open();
+  onTestFinished(() => fleet.close());
+  // In the way of the record, as a full disk is.
+  mkdirSync(path.join(fleet.home, DRONE_ID, 'agent.json'), { recursive: true, mode: 0o700 });
+
+  const drone = await fleet.startDrone();
+
+  expect(await connect(fleet, {})).toMatchObject({ status: 'ready' });
+  expect(drone.log()).toContain('the record of this agent could not be written');
 });

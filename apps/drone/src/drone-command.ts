@@ -101,7 +101,7 @@ export async function runDroneCommand({
   process.on('SIGUSR2', () => void agent.leave());
   try {
     const inCommand = agent.start().then(() => {
-      writeAgentRecord(config.stateDir, { pid: process.pid, version, build });
+      leaveRecord(config.stateDir, { version, build, log });
       process.send?.({ type: 'ready', problems: agent.programProblems });
     });
     await Promise.race([inCommand, agent.ended]);
@@ -110,6 +110,18 @@ export async function runDroneCommand({
     return end === 'replaced' ? EXIT.failed : EXIT.done;
   } catch (error) {
     return couldNotStart(log, error);
+  }
+}
+
+/** Only an upgrade reads it: a disk that refuses it does not keep the agent from its backends. */
+function leaveRecord(
+  stateDir: string,
+  { version, build, log }: { version: string; build: string | null; log: Logger },
+): void {
+  try {
+    writeAgentRecord(stateDir, { pid: process.pid, version, build });
+  } catch (error) {
+    log.warn({ err: error }, 'the record of this agent could not be written: upgrades need it');
   }
 }
 

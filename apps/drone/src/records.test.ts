@@ -1,8 +1,13 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { chooseSocketPath, readWardenRecord, writeWardenRecord } from './records.ts';
+import {
+  chooseSocketPath,
+  readWardenRecord,
+  writeAgentRecord,
+  writeWardenRecord,
+} from './records.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -54,4 +59,13 @@ describe("the warden's socket", () => {
     writeFileSync(path.join(folder, 'warden.json'), '{"socketPath":');
     expect(readWardenRecord(folder)).toBeUndefined();
   });
+});
+
+test('a record that cannot be written leaves no draft', () => {
+  mkdirSync(path.join(folder, 'agent.json'));
+
+  const write = (): void => writeAgentRecord(folder, { pid: 1, version: '1', build: null });
+
+  expect(write).toThrow('agent.json');
+  expect(readdirSync(folder)).toEqual(['agent.json']);
 });

@@ -9,6 +9,7 @@ import {
   mkdtempSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs';
 import os from 'node:os';
@@ -92,8 +93,14 @@ function isPrivate(folder: string): boolean {
 /** Whole or not at all. */
 function write(file: string, record: object): void {
   const draft = `${file}.${String(process.pid)}`;
-  writeFileSync(draft, `${JSON.stringify(record)}\n`, { mode: 0o600 });
-  renameSync(draft, file);
+  try {
+    writeFileSync(draft, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+    renameSync(draft, file);
+  } catch (error) {
+    // Each try would leave one of its own on a disk that is full.
+    rmSync(draft, { force: true });
+    throw error;
+  }
 }
 
 /** The fields of a record; none of one that is missing or cannot be read. */
