@@ -20,6 +20,11 @@ const HAVE_ANOTHER_LISTEN = `
   const words = ['-e', process.argv[3], ...process.argv.slice(1, 3)];
   spawn(process.execPath, words, { stdio: 'inherit' });`;
 
+/** More than are looked at in one turn. */
+const MANY_FILES = 3_000;
+const HAVE_MANY_FILES = `
+  for (let n = 0; n < ${String(MANY_FILES)}; n += 1) require('node:fs').openSync('/dev/null');`;
+
 async function listener(
   program: string,
   { port = 0, host = '127.0.0.1' } = {},
@@ -43,8 +48,21 @@ function endGroup(pid: number): void {
   }
 }
 
-function owner(pid: number, port: number, host = '127.0.0.1'): PortOwner {
+function owner(pid: number, port: number, host = '127.0.0.1'): Promise<PortOwner> {
   return ownerOf({ pid, port, host, inside: null }, readListeners);
+}
+
+/** How often everything else had its turn while a port was judged. */
+async function turnsOf(judging: Promise<PortOwner>): Promise<{ judged: PortOwner; turns: number }> {
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const judged = await judging;
+  clearImmediate(counting);
+  return { judged, turns };
 }
 
 describe.each(['127.0.0.1', '0.0.0.0', '::1'])('a socket at %s', (host) => {
@@ -55,10 +73,10 @@ describe.each(['127.0.0.1', '0.0.0.0', '::1'])('a socket at %s', (host) => {
       listener(HAVE_ANOTHER_LISTEN, { host }),
     ]);
 
-    expect(owner(own.pid, own.port, reachedAt)).toBe('own');
-    expect(owner(started.pid, started.port, reachedAt)).toBe('own');
-    expect(owner(own.pid, started.port, reachedAt)).toBe('stranger');
-    expect(owner(started.pid, own.port, reachedAt)).toBe('stranger');
+    expect(await owner(own.pid, own.port, reachedAt)).toBe('own');
+    expect(await owner(started.pid, started.port, reachedAt)).toBe('own');
+    expect(await owner(own.pid, started.port, reachedAt)).toBe('stranger');
+    expect(await owner(started.pid, own.port, reachedAt)).toBe('stranger');
   });
 });
 
@@ -68,16 +86,16 @@ test('a host that is a name, or has a zone, is judged too', async () => {
     listener(LISTEN, { host: '::1' }),
   ]);
 
-  expect(owner(byName.pid, byName.port, 'localhost')).toBe('own');
-  expect(owner(withZone.pid, withZone.port, '::1%lo')).toBe('own');
-  expect(owner(byName.pid, withZone.port, '::1%lo')).toBe('stranger');
+  expect(await owner(byName.pid, byName.port, 'localhost')).toBe('own');
+  expect(await owner(withZone.pid, withZone.port, '::1%lo')).toBe('own');
+  expect(await owner(byName.pid, withZone.port, '::1%lo')).toBe('stranger');
 });
 
 test('what listens at another address of the machine is not in the way', async () => {
   const elsewhere = await listener(LISTEN, { host: '127.0.0.2' });
 
-  expect(owner(process.pid, elsewhere.port, '127.0.0.1')).toBe('nobody');
-  expect(owner(elsewhere.pid, elsewhere.port, '127.0.0.2')).toBe('own');
+  expect(await owner(process.pid, elsewhere.port, '127.0.0.1')).toBe('nobody');
+  expect(await owner(elsewhere.pid, elsewhere.port, '127.0.0.2')).toBe('own');
 });
 
 test('what listens for version 6 alone is not in the way of a backend that listens for version 4', async () => {
@@ -86,8 +104,8 @@ test('what listens for version 6 alone is not in the way of a backend that liste
   await once(other, 'listening');
   onTestFinished(() => void other.close());
 
-  expect(owner(own.pid, own.port, '127.0.0.1')).toBe('own');
-  expect(owner(own.pid, own.port, '::1')).toBe('stranger');
+  expect(await owner(own.pid, own.port, '127.0.0.1')).toBe('own');
+  expect(await owner(own.pid, own.port, '::1')).toBe('stranger');
 });
 
 test('a socket that is closed between the looks at sockets and at processes is no stranger', async () => {
@@ -101,7 +119,36 @@ test('a socket that is closed between the looks at sockets and at processes is n
     return looks > 1 || own === undefined ? now : new Map([[port, [own, { ...own, inode: '1' }]]]);
   };
 
-  expect(ownerOf({ pid, port, host: '127.0.0.1', inside: null }, listeners)).toBe('own');
+  expect(await ownerOf({ pid, port, host: '127.0.0.1', inside: null }, listeners)).toBe('own');
+});
+
+describe('a backend with very many open files', () => {
+  test('is judged in many turns: the keys of other backends do not wait for it', async () => {
+    const { pid, port } = await listener(`${HAVE_MANY_FILES}${LISTEN}`);
+
+    const { judged, turns } = await turnsOf(owner(pid, port));
+
+    expect(judged).toBe('own');
+    expect(turns).toBeGreaterThan(1);
+  });
+
+  test('is not looked at further once its sockets are found', async () => {
+    const afterwards = `server.prependListener('listening', () => {${HAVE_MANY_FILES}});`;
+    const { pid, port } = await listener(`${LISTEN}${afterwards}`);
+
+    expect(await turnsOf(owner(pid, port))).toEqual({ judged: 'own', turns: 0 });
+  });
+
+  test('is neither its owner nor a stranger where it has more than may be looked at', async () => {
+    const [{ pid }, { port }] = await Promise.all([
+      listener(`${HAVE_MANY_FILES}${LISTEN}`),
+      listener(LISTEN),
+    ]);
+    const backend = { pid, port, host: '127.0.0.1', inside: null };
+
+    expect(await ownerOf(backend, readListeners, MANY_FILES / 2)).toBe('unknown');
+    expect(await ownerOf(backend, readListeners)).toBe('stranger');
+  });
 });
 
 describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type) => {
@@ -165,7 +212,7 @@ test('a backend that was ready is noticed when a stranger has taken its port', a
     inside: null,
   });
   const watch = new PortWatch(port, readListeners);
-  expect(watch.look()).toBe('own');
+  expect(await watch.look()).toBe('own');
   own.child.kill('SIGKILL');
   await once(own.child, 'exit');
   await listener(LISTEN, { port: own.port });

@@ -5,15 +5,15 @@
 import {
   closeSync,
   lstatSync,
+  opendirSync,
   openSync,
-  readdirSync,
   readFileSync,
   readlinkSync,
   readSync,
 } from 'node:fs';
 import http from 'node:http';
 import net from 'node:net';
-import { setTimeout as pause } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
 import type { ReadinessConfig } from '../config.ts';
 import { membersBy, readProcesses, startedBy } from '../warden/processes.ts';
 
@@ -51,7 +51,7 @@ export async function untilReady(probed: Probed): Promise<ProbeEnd> {
   for (let pauseMs = TRY_FIRST_MS; isWanted(); pauseMs *= 2) {
     const { host, port: number } = port();
     if (await isAnswering(readiness, host, number)) {
-      const owner = ownerOf(port(), listeners);
+      const owner = await ownerOf(port(), listeners);
       if (owner === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
       // Its socket may have been closed between the two looks.
       if (owner !== 'nobody' || readiness.type === 'none') break;
@@ -97,7 +97,7 @@ function isThere(file: string): boolean {
 export async function untilTaken({ port, isWanted, listeners }: Probed): Promise<ProbeEnd> {
   const watch = new PortWatch(port, listeners);
   while (isWanted()) {
-    if (watch.look() === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
+    if ((await watch.look()) === 'stranger') return isWanted() ? 'stranger' : 'unwanted';
     await pause(WATCH_MS, undefined, { ref: false });
   }
   return 'unwanted';
@@ -151,7 +151,7 @@ function answersHttp(host: string, port: number, path: string): Promise<boolean>
 
 /**
  * `own`: every socket is the backend's. `nobody`: it does not exist. `stranger`: one is not the backend's.
- * `unknown`: this machine does not tell.
+ * `unknown`: this machine does not tell, or the backend has too many open files to look at.
  */
 export type PortOwner = 'own' | 'nobody' | 'stranger' | 'unknown';
 
@@ -165,8 +165,12 @@ interface BackendPort {
 }
 
 /** Judges by the sockets of now. */
-export function ownerOf(backend: BackendPort, listeners: ReadListeners): PortOwner {
-  return judge(backend, listeners).owner;
+export async function ownerOf(
+  backend: BackendPort,
+  listeners: ReadListeners,
+  filesMax?: number,
+): Promise<PortOwner> {
+  return (await judge(backend, listeners, filesMax)).owner;
 }
 
 /** As {@link ownerOf}, for backends whose sockets change rarely: looks at processes only when they did. */
@@ -182,14 +186,14 @@ export class PortWatch {
     this.#listeners = listeners;
   }
 
-  look(): PortOwner {
+  async look(): Promise<PortOwner> {
     const backend = this.#backend();
     // Only the first look needs a list of its own: a backend may listen never, and is looked at all the same.
     const seen = inodesOf(listenersAt(backend, this.#listeners(!this.#hasLooked)));
     this.#hasLooked = true;
     if (seen === '') return 'nobody';
     if (seen !== this.#judged) {
-      const { owner, inodes } = judge(backend, this.#listeners);
+      const { owner, inodes } = await judge(backend, this.#listeners);
       this.#owner = owner;
       this.#judged = inodes;
     }
@@ -203,17 +207,25 @@ interface Judgement {
 }
 
 /** By the sockets of now, which `inodes` names. */
-function judge(backend: BackendPort, listeners: ReadListeners): Judgement {
-  const first = judgeOnce(backend, listeners);
+async function judge(
+  backend: BackendPort,
+  listeners: ReadListeners,
+  filesMax: number = FILES_MAX,
+): Promise<Judgement> {
+  const first = await judgeOnce(backend, listeners, filesMax);
   // One that was closed between the two looks is in the list, and in no process any more.
-  return first.owner === 'stranger' ? judgeOnce(backend, listeners) : first;
+  return first.owner === 'stranger' ? judgeOnce(backend, listeners, filesMax) : first;
 }
 
-function judgeOnce(backend: BackendPort, listeners: ReadListeners): Judgement {
+async function judgeOnce(
+  backend: BackendPort,
+  listeners: ReadListeners,
+  filesMax: number,
+): Promise<Judgement> {
   const all = listeners(true);
   if (all === undefined) return { owner: 'unknown', inodes: '' };
   const found = listenersAt(backend, all);
-  return { owner: judgeOwner(backend, found), inodes: inodesOf(found) };
+  return { owner: await judgeOwner(backend, found, filesMax), inodes: inodesOf(found) };
 }
 
 /** One text for the same sockets in any order; empty for none. */
@@ -224,24 +236,25 @@ function inodesOf(found: readonly Listener[]): string {
     .join(' ');
 }
 
-function judgeOwner(backend: BackendPort, found: readonly Listener[]): PortOwner {
+async function judgeOwner(
+  backend: BackendPort,
+  found: readonly Listener[],
+  filesMax: number,
+): Promise<PortOwner> {
   const { inside, pid } = backend;
   if (inside !== null) return ofOwnNetwork({ inside, pid }, found);
   if (found.length === 0) return 'nobody';
   if (pid === 0) return 'unknown';
+  const look = new SocketLook(found, filesMax);
   // Mostly they are of what it has started, which is found without a look at every process of the machine.
-  const isOwn = areOf(startedBy(pid), found) || areOf(membersOf(pid), found);
-  return isOwn ? 'own' : 'stranger';
+  await look.at(startedBy(pid));
+  if (!look.isOver) await look.at(membersOf(pid));
+  if (look.hasAll) return 'own';
+  return look.isOver ? 'unknown' : 'stranger';
 }
 
 function membersOf(pid: number): number[] {
   return membersBy(readProcesses())(pid).map((member) => member.pid);
-}
-
-/** Whether all of these sockets are of these processes. */
-function areOf(pids: Iterable<number>, found: readonly Listener[]): boolean {
-  const { inodes, hiddenUids } = socketsOf(pids);
-  return found.every(({ inode, uid }) => inodes.has(inode) || hiddenUids.has(uid));
 }
 
 function listenersAt({ host, port }: BackendPort, all: Listeners | undefined): Listener[] {
@@ -263,28 +276,66 @@ function ofOwnNetwork(
   return own.some(({ port }) => port === inside) ? 'own' : 'nobody';
 }
 
-interface OwnSockets {
-  readonly inodes: ReadonlySet<string>;
-  /** The users of processes whose files may not be looked at: a socket of theirs cannot be told from another. */
-  readonly hiddenUids: ReadonlySet<number>;
-}
+/** How many open files one look may ask about, which takes about a second of processor time. */
+const FILES_MAX = 200_000;
+/** After so many of them the keys of other backends have their turn. */
+const FILES_IN_A_TURN = 1_000;
 
-function socketsOf(pids: Iterable<number>): OwnSockets {
-  const inodes = new Set<string>();
-  const hiddenUids = new Set<number>();
-  for (const member of pids) {
-    const folder = `/proc/${String(member)}/fd`;
-    try {
-      for (const name of readdirSync(folder)) {
-        const inode = /^socket:\[(\d+)\]$/u.exec(linkOf(`${folder}/${name}`))?.[1];
-        if (inode !== undefined) inodes.add(inode);
+/** Looks for sockets among the open files of processes, until each is found or it has asked about too many files. */
+class SocketLook {
+  /** The user of each socket that is not found yet, by its inode. */
+  readonly #missing: Map<string, number>;
+  readonly #seenPids = new Set<number>();
+  #filesLeft: number;
+
+  constructor(wanted: readonly Listener[], filesMax: number) {
+    this.#missing = new Map(wanted.map(({ inode, uid }) => [inode, uid]));
+    this.#filesLeft = filesMax;
+  }
+
+  /** Whether all of the sockets are of the processes that were looked at, as far as that can be told. */
+  get hasAll(): boolean {
+    return this.#missing.size === 0;
+  }
+
+  /** Whether no further process is looked at. */
+  get isOver(): boolean {
+    return this.hasAll || this.#filesLeft <= 0;
+  }
+
+  async at(pids: Iterable<number>): Promise<void> {
+    for (const pid of pids) {
+      if (this.isOver) return;
+      if (this.#seenPids.has(pid)) continue;
+      this.#seenPids.add(pid);
+      try {
+        await this.#atFilesOf(pid);
+      } catch (error) {
+        // A socket of a user whose files may not be looked at cannot be told from another of that user.
+        if (isRefused(error)) this.#findAllOf(uidOf(pid));
       }
-    } catch (error) {
-      const uid = isRefused(error) ? uidOf(member) : undefined;
-      if (uid !== undefined) hiddenUids.add(uid);
     }
   }
-  return { inodes, hiddenUids };
+
+  async #atFilesOf(pid: number): Promise<void> {
+    const folder = `/proc/${String(pid)}/fd`;
+    const files = opendirSync(folder, { bufferSize: FILES_IN_A_TURN });
+    try {
+      for (let file = files.readSync(); file !== null; file = files.readSync()) {
+        if (this.isOver) return;
+        this.#filesLeft -= 1;
+        const inode = /^socket:\[(\d+)\]$/u.exec(linkOf(`${folder}/${file.name}`))?.[1];
+        if (inode !== undefined) this.#missing.delete(inode);
+        if (this.#filesLeft % FILES_IN_A_TURN === 0) await turn();
+      }
+    } finally {
+      files.closeSync();
+    }
+  }
+
+  #findAllOf(hiddenUid: number | undefined): void {
+    for (const [inode, uid] of this.#missing) if (uid === hiddenUid) this.#missing.delete(inode);
+  }
 }
 
 function uidOf(pid: number): number | undefined {
