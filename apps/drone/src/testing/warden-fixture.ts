@@ -72,6 +72,8 @@ export interface WardenFixture extends AsyncDisposable {
   readonly stateDir: string;
   readonly process: ChildProcess;
   readonly pid: number;
+  /** What it has said of problems. */
+  said(): string;
   connect(): Promise<{ link: SocketWardenLink; ear: Ear }>;
 }
 
@@ -88,16 +90,22 @@ export async function startWarden(
   const [file, ...args] = [...words, 'warden', stateDir, ''];
   const child = spawn(file, args, {
     detached: true,
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', 'ignore', 'pipe'],
     cwd: '/',
     env: { ...process.env, ...options.env },
     ...(isOther ? ORDINARY_USER : {}),
+  });
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    said += text;
+    process.stderr.write(text);
   });
   await until('the warden listens', () => readWardenRecord(stateDir) !== undefined);
   return {
     stateDir,
     process: child,
     pid: child.pid ?? 0,
+    said: () => said,
     connect: async () => {
       const ear = createEar();
       const record = readWardenRecord(stateDir);

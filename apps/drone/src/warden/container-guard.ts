@@ -105,31 +105,43 @@ export class ContainerGuard {
     });
   }
 
+  /** A machine that is short of memory or descriptors refuses a process, some of them by a throw. */
   #run(): Promise<void> {
-    const { shell, stateDir, onProblem } = this.#options;
-    const words = ['-c', GUARD_SCRIPT, 'leasehold-guard', gateFolderOf(stateDir)];
-    const child = spawn(shell, words, {
-      cwd: '/',
-      env: { PATH: '/usr/bin:/bin' },
-      // A session of its own: what ends the warden's group does not end it.
-      detached: true,
-      stdio: ['pipe', 'pipe', 'ignore'],
-    });
-    this.#child = child;
-    child.stdin.on('error', () => undefined); // its exit reports that
     return new Promise((resolve, reject) => {
+      let child: ChildProcess | undefined;
       const ended = (how: string): void => {
         if (this.#child !== child) return;
         this.#child = undefined;
         const problem = `the guard of containers ended (${how})`;
         reject(new Error(problem));
         if (this.#isClosed) return;
-        onProblem(problem);
+        this.#options.onProblem(problem);
         this.#restart = setTimeout(() => this.#startAgain(), RESTART_MS);
       };
+      try {
+        child = this.#spawn();
+      } catch (error) {
+        ended(String(error));
+        return;
+      }
+      this.#child = child;
       child.once('error', (error) => ended(error.message));
       child.once('exit', (code, signal) => ended(signal ?? String(code)));
-      child.stdout.once('data', () => resolve());
+      // Without descriptors for them there are none.
+      child.stdin?.on('error', () => undefined); // its exit reports that
+      child.stdout?.once('data', () => resolve());
+    });
+  }
+
+  #spawn(): ChildProcess {
+    const { shell, stateDir } = this.#options;
+    const words = ['-c', GUARD_SCRIPT, 'leasehold-guard', gateFolderOf(stateDir)];
+    return spawn(shell, words, {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin' },
+      // A session of its own: what ends the warden's group does not end it.
+      detached: true,
+      stdio: ['pipe', 'pipe', 'ignore'],
     });
   }
 

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import os from 'node:os';
 import { childrenOf, expectPrompt, isRunning, processesWith } from '@leasehold/testing';
@@ -62,7 +63,7 @@ describe.concurrent('the leash', () => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
     await link.start(startOf('sleep 600', { softInMs: 60_000, hardInMs: 61_000 }));
-    const [former = 0] = childrenOf(warden.pid, 'leasehold-leash');
+    const former = leashOf(warden);
 
     process.kill(former, 'SIGKILL');
     await until('another one is there', () => {
@@ -80,7 +81,40 @@ describe.concurrent('the leash', () => {
     await until('nothing of it is left', () => ![...leashes, ...naps].some(isRunning), 1_000);
     expect(leashes).toHaveLength(1);
   });
+
+  test('is replaced as soon as the machine has descriptors again, and the backends run on', async ({
+    expect,
+  }) => {
+    await using warden = await startWarden(drone);
+    const { link } = await warden.connect();
+    const { marker, request } = markedSleep({ softInMs: 60_000, hardInMs: 61_000 });
+    await link.start(request);
+    const former = leashOf(warden);
+
+    boundOpenFiles(warden.pid, 1);
+    process.kill(former, 'SIGKILL');
+    await until('no other one can be started', () => warden.said().includes('EMFILE'));
+    boundOpenFiles(warden.pid, 1_024);
+    await until('another one is there', () => {
+      const [pid] = childrenOf(warden.pid, 'leasehold-leash');
+      return pid !== undefined && pid !== former;
+    });
+
+    expect(await link.list()).toMatchObject([{ backendId: request.backendId, state: 'running' }]);
+    expect(processesWith(marker)).not.toEqual([]);
+  });
 });
+
+function leashOf({ pid }: { readonly pid: number }): number {
+  const [leash] = childrenOf(pid, 'leasehold-leash');
+  if (leash === undefined) throw new Error('there is no leash');
+  return leash;
+}
+
+/** How many files a process may have open from now on. */
+function boundOpenFiles(pid: number, limit: number): void {
+  execFileSync('prlimit', [`--pid=${String(pid)}`, `--nofile=${String(limit)}:`]);
+}
 
 /** A sleep without a handler, recognisable by its own command line. */
 function markedSleep(of: { softInMs: number; hardInMs: number }): {

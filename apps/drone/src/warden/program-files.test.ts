@@ -1,13 +1,14 @@
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { until } from '../testing/wait.ts';
 import {
   foldersOf,
   makeFolders,
   mountTableOf,
   prepareFolders,
+  removeTemporary,
   type ViewRequest,
 } from './program-files.ts';
 
@@ -125,4 +126,15 @@ describe('the folders of programs that cannot be in the state folder', () => {
 
     expect(existsSync(data)).toBe(true);
   });
+});
+
+test('temporary files stay where the machine refuses the process that removes them', () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'lh-temporary-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  // No kernel takes a word of this length.
+  const drop = () => ['rm', 'x'.repeat(1_048_576)] as const;
+
+  removeTemporary(folder, null, { mount: null, drop });
+
+  expect(existsSync(folder)).toBe(true);
 });

@@ -248,14 +248,18 @@ function makeFolder(folder: string, user: UserIds | null, mode: number): void {
  */
 export function removeTemporary(folder: string, user: UserIds | null, { drop }: Means): void {
   const [file, ...args] = [...drop(user), 'rm', '-rf', '--', folder];
-  // It may not remove the folder itself, whose parent is the warden's.
-  execFile(file, args, { cwd: '/', env: { PATH: '/usr/bin:/bin' } }, () => {
-    try {
-      rmdirSync(folder);
-    } catch {
-      // Gone already, or not empty: then the next warden of this folder tries again.
-    }
-  });
+  try {
+    // It may not remove the folder itself, whose parent is the warden's.
+    execFile(file, args, { cwd: '/', env: { PATH: '/usr/bin:/bin' } }, () => {
+      try {
+        rmdirSync(folder);
+      } catch {
+        // Gone already, or not empty: then the next warden of this folder tries again.
+      }
+    });
+  } catch {
+    // The machine refuses a process, for lack of memory: the next warden of this folder tries again.
+  }
 }
 
 /**

@@ -21,7 +21,6 @@ import {
 } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from '../records.ts';
@@ -455,20 +454,12 @@ class Leash {
     if (writeSync(this.#file, line, 0) < line.length) throw new Error('the disk is full');
   }
 
+  /** A machine that is short of memory or descriptors refuses a process, some of them by a throw. */
   #run(): void {
-    const { shell, endWithParent, onProblem } = this.#options;
-    const words = [...endWithParent, shell, '-c', LEASH_SCRIPT, 'leasehold-leash'];
-    const [file = shell, ...args] = [...words, String(process.pid), ...endWithParent];
-    const child = spawn(file, args, {
-      cwd: '/',
-      env: { PATH: '/usr/bin:/bin' },
-      // A session of its own: what stops the warden's group does not stop it.
-      detached: true,
-      stdio: ['ignore', 'pipe', 'ignore', this.#file],
-    });
-    this.#child = child;
+    const { onProblem } = this.#options;
     this.#isReady = false;
     this.#readiness = new Promise<void>((resolve) => {
+      let child: ChildProcess | undefined;
       const ended = (how: string): void => {
         if (this.#child !== child) return;
         this.#child = undefined;
@@ -478,14 +469,35 @@ class Leash {
         onProblem(`the leash ended (${how})`);
         this.#restart = setTimeout(() => this.#run(), RESTART_MS);
       };
+      try {
+        child = this.#spawn();
+      } catch (error) {
+        ended(String(error));
+        return;
+      }
+      this.#child = child;
       child.once('error', (error) => ended(error.message));
       child.once('exit', (code, signal) => ended(signal ?? String(code)));
-      (child.stdout as Readable).once('data', () => {
+      // Without a descriptor for it there is none.
+      child.stdout?.once('data', () => {
         if (this.#child !== child) return;
         this.#isReady = true;
         if (this.#isWakeDue) this.#wake();
         resolve();
       });
+    });
+  }
+
+  #spawn(): ChildProcess {
+    const { shell, endWithParent } = this.#options;
+    const words = [...endWithParent, shell, '-c', LEASH_SCRIPT, 'leasehold-leash'];
+    const [file = shell, ...args] = [...words, String(process.pid), ...endWithParent];
+    return spawn(file, args, {
+      cwd: '/',
+      env: { PATH: '/usr/bin:/bin' },
+      // A session of its own: what stops the warden's group does not stop it.
+      detached: true,
+      stdio: ['ignore', 'pipe', 'ignore', this.#file],
     });
   }
 }
