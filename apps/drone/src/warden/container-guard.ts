@@ -127,7 +127,7 @@ export class ContainerGuard {
       this.#child = child;
       child.once('error', (error) => ended(error.message));
       child.once('exit', (code, signal) => ended(signal ?? String(code)));
-      // Without descriptors for them there are none.
+      // It has neither where there was no descriptor left for one.
       child.stdin?.on('error', () => undefined); // its exit reports that
       child.stdout?.once('data', () => resolve());
     });

@@ -478,7 +478,7 @@ class Leash {
       this.#child = child;
       child.once('error', (error) => ended(error.message));
       child.once('exit', (code, signal) => ended(signal ?? String(code)));
-      // Without a descriptor for it there is none.
+      // It has no output where there was no descriptor left for one.
       child.stdout?.once('data', () => {
         if (this.#child !== child) return;
         this.#isReady = true;

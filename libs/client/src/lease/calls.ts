@@ -212,7 +212,7 @@ export async function untilAnswered<T>(
 
 /** What a subscription tells of itself, see {@link keepSubscribed}. */
 export interface SubscriptionKeeper {
-  /** It works: the pause before the next one begins anew. */
+  /** It works: the pause before the next one is the shortest again. */
   readonly worked: () => void;
   readonly failed: (thrown: unknown) => void;
   /** It is complete, although there is more to come: its controller stops, for example. */

@@ -464,7 +464,7 @@ describe('update', () => {
     return { ...setup, lease };
   }
 
-  test('whose try waited for a connection in vain is sent again', async () => {
+  test('whose try got no connection is sent again', async () => {
     const setup = await setUpCutOff();
     const { wire } = setup;
     const update = wire.update.bind(wire);

@@ -10,6 +10,8 @@ import { createLeasehold, type Leasehold, type LeaseholdOptions } from '../index
 import { failureOf } from '../testing/outcomes.ts';
 
 const TOKEN = `lh_${'x'.repeat(43)}`;
+/** For a connection that is answered: whatever time the machine takes for it. */
+const LONG_MS = 60_000;
 
 function aClient(options: LeaseholdOptions): Leasehold {
   const client = createLeasehold({ token: TOKEN, connectMs: 100, ...options });
@@ -103,7 +105,7 @@ test.each([
   async (transport, _name, call) => {
     const url = await refusingAddress();
 
-    const failure = await failureOf(call(aClient({ url, transport })));
+    const failure = await failureOf(call(aClient({ url, transport, connectMs: LONG_MS })));
 
     const [first, second, ...more] = inspect(failure).split('\n');
     expect(more).toEqual([]);
@@ -118,7 +120,7 @@ test.each(CALLS)(
   async (_name, call) => {
     const url = await refusingAddress('open');
 
-    const failure = await failureOf(call(aClient({ url })));
+    const failure = await failureOf(call(aClient({ url, connectMs: LONG_MS })));
 
     expect(inspect(failure)).toContain('A valid token is required. (auth.required)');
   },
