@@ -103,22 +103,28 @@ test('a controller that was started without etcd ends when its datacenter may ha
   await expect(startReservations(start)).rejects.toThrow(/it may have been given up since/u);
 });
 
-test('a controller whose datacenter was given up ends, although its duties cannot be carried out', async () => {
-  const { endpoints } = await anEtcd();
-  const store = await openDatabase('dc1', await newDatabase());
-  const url = await newDatabase();
-  const lost = await openDatabase('dc3', url);
-  const here = await startReservations({ store, datacenter: 'dc1', endpoints });
-  const there = await startReservations({ store: lost, datacenter: 'dc3', endpoints });
-  const locking = new pg.Client({ connectionString: url });
-  await locking.connect();
-  onTestFinished(() => locking.end());
-  await locking.query('begin');
-  await locking.query('lock table reservation_membership in access exclusive mode');
+test.each([
+  ['declared lost', false],
+  ['given up for good', true],
+])(
+  'a controller whose datacenter was %s ends, although nothing can be written of it',
+  async (_what, abandon) => {
+    const { endpoints } = await anEtcd();
+    const store = await openDatabase('dc1', await newDatabase());
+    const url = await newDatabase();
+    const lost = await openDatabase('dc3', url);
+    const here = await startReservations({ store, datacenter: 'dc1', endpoints });
+    const there = await startReservations({ store: lost, datacenter: 'dc3', endpoints });
+    const locking = new pg.Client({ connectionString: url });
+    await locking.connect();
+    onTestFinished(() => locking.end());
+    await locking.query('begin');
+    await locking.query('lock table reservation_membership, reservation_given_up');
 
-  const input = { datacenter: 'dc3', reason: 'it burnt down', abandon: false };
-  await here.giveUpOf(NOBODY).giveUp(input, ACTOR);
+    const input = { datacenter: 'dc3', reason: 'it burnt down', abandon };
+    await here.giveUpOf(NOBODY).giveUp(input, ACTOR);
 
-  await expect(there.failed).rejects.toMatchObject({ code: 'reservation.datacenter_given_up' });
-  await locking.query('rollback');
-});
+    await expect(there.failed).rejects.toMatchObject({ code: 'reservation.datacenter_given_up' });
+    await locking.query('rollback');
+  },
+);

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
-import { openKernel } from '../testing/kernel-fixture.ts';
+import { openKernel, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import type { EtcdGivenUp, ReadGivenUp } from './etcd/etcd-given-up.ts';
 import { createGiveUpService } from './give-up-service.ts';
 import { type GiveUpService, NONE_GIVEN_UP } from './given-up.ts';
-import { createKnownGivenUp } from './standing.ts';
+import { createKnownGivenUp, createOwnStanding } from './standing.ts';
 
 const ACTOR = { actor: 'alice', role: 'admin', source: null } as const;
 const INPUT = { datacenter: 'dc3', reason: 'it burnt down', abandon: true };
@@ -47,7 +47,7 @@ async function aService(rows: Shared, isSilent = true): Promise<GiveUpService> {
   return createGiveUpService({
     store,
     shared,
-    known: { ...NONE_GIVEN_UP, load: () => Promise.resolve(), refresh: () => Promise.resolve() },
+    known: { ...NONE_GIVEN_UP, refresh: () => Promise.resolve() },
     peers: {
       names: ['dc3'],
       get: () => ({ isSilent: () => Promise.resolve(isSilent) }),
@@ -122,6 +122,34 @@ test.each([
     }
   },
 );
+
+test('that a datacenter was given up is noticed there, although its own database fails, and is remembered later', async () => {
+  const { store } = await openKernel();
+  const { store: closed } = await openKernel({ clockWatch: TRUSTING_WATCH });
+  await closed.close();
+  const own = { ...closed };
+  const opened = { at: '', by: 'alice', reason: '', tokenFloor: '17', isAbandoned: true };
+  const log = createLogger({ name: 'test', level: 'silent' });
+  const shared = {
+    list: () => Promise.resolve([{ ...declared(), opened }]),
+    remainingMs: () => Promise.resolve(null),
+    changeStanding: () => Promise.resolve(),
+  };
+  const known = createKnownGivenUp({ shared, store: own, log });
+  const times = { keyTtlMs: 5_000, startAloneMs: 60_000 };
+  const standing = createOwnStanding({ datacenter: 'dc3', shared, known, store: own, ...times });
+
+  await expect(standing.confirm()).rejects.toMatchObject({
+    code: 'reservation.datacenter_given_up',
+  });
+  await expect(known.refresh()).rejects.toThrow();
+  own.general = store.general;
+  await known.refresh();
+
+  const after = createKnownGivenUp({ shared, store, log });
+  await after.load();
+  expect(after.list()).toMatchObject([{ datacenter: 'dc3', opened }]);
+});
 
 test('a declaration that was taken back is known no more', async () => {
   const { store } = await openKernel();

@@ -22,7 +22,7 @@ import type { KnownGivenUp } from './standing.ts';
 interface GiveUpDeps {
   readonly store: Pick<Store, 'datacenter' | 'general'>;
   readonly shared: EtcdGivenUp;
-  readonly known: KnownGivenUp;
+  readonly known: Pick<KnownGivenUp, 'list' | 'refresh'>;
   readonly peers: PeerProbes;
 }
 

@@ -23,9 +23,14 @@ export interface KnownGivenUp extends GivenUpDatacenters {
   /** What this database remembers, before the store was asked. */
   load(): Promise<void>;
   /**
-   * Asks the store. Linearizable. What was final stays known, also where the store was restored to before it.
+   * Asks the store, and not this database. Linearizable. What was final stays known, also where the store was restored
+   * to before it.
    * @throws {LeaseError} `reservation.store_unreachable`.
    */
+  ask(): Promise<void>;
+  /** Writes what is known, and final, to this database: an etcd that is replaced is told of it again. */
+  remember(): Promise<void>;
+  /** Both. @throws {LeaseError} `reservation.store_unreachable`. */
   refresh(): Promise<void>;
 }
 
@@ -36,37 +41,48 @@ export function createKnownGivenUp(deps: {
 }): KnownGivenUp {
   const { shared, store, log } = deps;
   let known = new Map<string, GivenUpView>();
+  const remembered = new Set<string>();
 
-  /** What is final is kept: an etcd that is replaced is told of it again. */
-  async function note(row: GivenUp): Promise<void> {
+  function note(row: GivenUp): void {
     const before = known.get(row.datacenter);
     const isNews = before === undefined || (before.opened === null) !== (row.opened === null);
-    if (!isNews) return;
-    if (row.opened !== null) await rememberGivenUp(store.general, row);
-    log.warn(row, 'a datacenter was given up');
+    if (isNews) log.warn(row, 'a datacenter was given up');
   }
 
-  return {
+  const itself: KnownGivenUp = {
     find: (datacenter) => known.get(datacenter),
     list: () => [...known.values()],
     async load() {
       const rows = await readGivenUp(store.general);
       known = new Map(rows.map((row) => [row.datacenter, { ...row, remainingMs: 0 }]));
+      for (const { datacenter } of rows) remembered.add(datacenter);
     },
-    async refresh() {
+    async ask() {
       const rows = await shared.list();
       const views: GivenUpView[] = [];
       const final = [...known.values()].filter(({ opened }) => opened !== null);
       const stored = rows.filter((row) => row.opened !== null || !final.some(isOf(row)));
       for (const row of stored.map(withoutRevision)) {
-        await note(row);
+        note(row);
         const remainingMs = row.opened === null ? await shared.remainingMs(row.datacenter) : 0;
         views.push({ ...row, remainingMs });
       }
       const kept = final.filter((view) => !views.some(isOf(view)));
       known = new Map([...views, ...kept].map((view) => [view.datacenter, view]));
     },
+    async remember() {
+      for (const row of [...known.values()].map(withoutRemaining)) {
+        if (row.opened === null || remembered.has(row.datacenter)) continue;
+        await rememberGivenUp(store.general, row);
+        remembered.add(row.datacenter);
+      }
+    },
+    async refresh() {
+      await itself.ask();
+      await itself.remember();
+    },
   };
+  return itself;
 }
 
 function isOf({ datacenter }: GivenUp): (other: GivenUp) => boolean {
@@ -77,13 +93,17 @@ function withoutRevision({ revision: _revision, ...row }: ReadGivenUp): GivenUp 
   return row;
 }
 
+function withoutRemaining({ remainingMs: _remainingMs, ...row }: GivenUpView): GivenUp {
+  return row;
+}
+
 // A datacenter's own part in being given up one day: it tells the others what they would have to know of it,
 // and asks again and again whether it was given up. See ADR 38.
 
 interface OwnStandingDeps {
   readonly datacenter: string;
   readonly shared: Pick<EtcdGivenUp, 'changeStanding'>;
-  readonly known: GivenUpDatacenters & { refresh(): Promise<void> };
+  readonly known: Pick<KnownGivenUp, 'find' | 'ask' | 'remember'>;
   readonly store: Pick<Store, 'general' | 'clock' | 'witness'>;
   /** How long a key is granted for here. */
   readonly keyTtlMs: number;
@@ -107,16 +127,24 @@ const NOTED_EVERY_MS = 15_000;
 export function createOwnStanding(deps: OwnStandingDeps): OwnStanding {
   const { datacenter, shared, known, store, keyTtlMs, startAloneMs } = deps;
   let notedAtMs = -Infinity;
+
+  async function assertNotGivenUp(): Promise<void> {
+    await known.ask();
+    const givenUp = known.find(datacenter);
+    if (givenUp !== undefined) throw givenUpError(givenUp);
+  }
+
   return {
     async confirm() {
       const nowMs = store.clock.nowMs();
       const isDue = nowMs - notedAtMs >= NOTED_EVERY_MS;
-      // Read before etcd is asked: what is confirmed is confirmed for then, and not for later.
-      const atMs = isDue ? await readClockMs(store.general) : 0;
-      await known.refresh();
-      const givenUp = known.find(datacenter);
-      if (givenUp !== undefined) throw givenUpError(givenUp);
+      // Before anything of the own database, which may be what fails here.
+      await assertNotGivenUp();
+      await known.remember();
       if (!isDue) return;
+      // Read before etcd is asked once more: what is confirmed is confirmed for then, and not for later.
+      const atMs = await readClockMs(store.general);
+      await assertNotGivenUp();
       // The others know how long to wait before this database relies on it.
       await shared.changeStanding(datacenter, (before) =>
         larger(before, { token: tokenNow(atMs), keyTtlMs, startAloneMs }),
