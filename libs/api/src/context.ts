@@ -207,9 +207,10 @@ export interface CallerUse extends ReservationUse {
   countItems(count: number, kind?: 'ordinary' | 'urgent'): void;
   /**
    * Runs a read in its turn: few run at once, per caller and in total, and fewer still in the
-   * background: the pages of exports and of streams that are behind.
+   * background: the pages of exports and of streams that are behind. Those that are carried out elsewhere, in another
+   * datacenter, take turns of their own.
    */
-  read<T>(run: () => Promise<T>, kind?: 'asked' | 'background'): Promise<T>;
+  read<T>(run: () => Promise<T>, kind?: 'asked' | 'background' | 'elsewhere'): Promise<T>;
   /** Counts a stream. @returns a function that counts it as over; calling it again does nothing. */
   openStream(): () => void;
   /** Counts a call that may wait for a lease or a key, or for so many of them. @returns as {@link openStream}. */

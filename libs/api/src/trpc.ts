@@ -27,6 +27,7 @@ import {
   tryAcquireInputSchema,
 } from './contract/leases.ts';
 import { describeError, errorData, toTrpcError } from './error-map.ts';
+import { isSentOn } from './forwarding/elsewhere.ts';
 
 /**
  * Connects and acquires that a role does not allow, or that are too many, are refused before their input is read. What
@@ -149,7 +150,8 @@ function procedureFor(role: Role) {
       if (type === 'mutation' || ctx.use === undefined) return answered(await run());
       const { use } = ctx;
       if (type === 'query') {
-        const reading = use.read(unlessGone(signal, run)).catch((error: unknown) => {
+        const kind = await readKind(ctx, getRawInput);
+        const reading = use.read(unlessGone(signal, run), kind).catch((error: unknown) => {
           throw toTrpcError(error);
         });
         return answered(await reading);
@@ -164,6 +166,17 @@ function procedureFor(role: Role) {
       return { ...rest, data: untilOver(data as AsyncIterable<unknown>, leave) };
     }),
   );
+}
+
+/** Whether another datacenter carries a read out. What an input that is not valid names is refused later. */
+async function readKind(
+  ctx: ApiContext,
+  rawInput: () => Promise<unknown>,
+): Promise<'asked' | 'elsewhere'> {
+  if (ctx.services.datacenters.peers.length === 0) return 'asked';
+  const input = await rawInput().catch(() => undefined);
+  const { datacenter } = (input ?? {}) as { readonly datacenter?: unknown };
+  return typeof datacenter === 'string' && isSentOn(ctx, datacenter) ? 'elsewhere' : 'asked';
 }
 
 /** @throws {TRPCError} for who may not call this, once it is noted what was asked for. */

@@ -21,7 +21,11 @@ test('a read does not begin if its caller left while it waited for its turn', as
     return run();
   };
   const list = viewerProcedure.input(z.string()).query(({ input }) => begun.push(input));
-  const ctx = { access: VIEWER, use: { read: leavesWhileItWaits } } as unknown as ApiContext;
+  const ctx = {
+    access: VIEWER,
+    use: { read: leavesWhileItWaits },
+    services: { datacenters: { peers: [] } },
+  } as unknown as ApiContext;
   const api = createCallerFactory(router({ list }))(ctx, { signal: caller.signal });
 
   await expect(api.list('leases')).rejects.toMatchObject({ cause: { code: 'request.deadline' } });

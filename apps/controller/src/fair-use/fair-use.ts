@@ -94,7 +94,8 @@ export interface FairUse {
   }): LimitUse[];
   /** The greatest share of a limit that one principal uses, 1 for all of it; undefined if not counted. */
   greatestUseOf(limit: FairUseLimit): number | undefined;
-  readonly lane: ReadLane;
+  /** Reads that wait for their turn, for metrics. */
+  readonly waitingReads: number;
 }
 
 interface FairUseDeps {
@@ -109,11 +110,14 @@ interface FairUseDeps {
 
 export function createFairUse(deps: FairUseDeps): FairUse {
   const lane = createReadLane(deps.nowMs);
+  const elsewhere = createReadLane(deps.nowMs);
   const held = createHeldCounts(deps.store);
   const uses = new Map<string, Use>();
-  const shared: Shared = { ...deps, lane, held };
+  const shared: Shared = { ...deps, lane, elsewhere, held };
   return {
-    lane,
+    get waitingReads() {
+      return lane.waitingCount + elsewhere.waitingCount;
+    },
     of(access) {
       const known = uses.get(access.principal);
       const limits = limitsWith(deps.limits[access.role], access.limits ?? null);
@@ -154,6 +158,8 @@ export function createFairUse(deps: FairUseDeps): FairUse {
 
 interface Shared extends FairUseDeps {
   readonly lane: ReadLane;
+  /** Of reads that another datacenter carries out: a slow one must not keep anybody from those here. */
+  readonly elsewhere: ReadLane;
   readonly held: HeldCounts;
 }
 
@@ -250,14 +256,16 @@ class Use implements PrincipalUse {
     return this.#take('waiters', count);
   }
 
-  read<T>(run: () => Promise<T>, kind: 'asked' | 'background' = 'asked'): Promise<T> {
+  read<T>(run: () => Promise<T>, kind: 'asked' | 'background' | 'elsewhere' = 'asked'): Promise<T> {
     // Another datacenter's reads wait for their turn there. Here they would wait for each other.
     if (this.#role === 'peer') return run();
     const max = this.#limits.responseBytesPerSecond;
     if (this.#bytes.count > max) {
       return Promise.reject(this.#limited('responseBytesPerSecond', this.#bytes.remainingMs));
     }
-    return this.#shared.lane.through(this.principal, run, kind);
+    const { lane, elsewhere } = this.#shared;
+    if (kind === 'elsewhere') return elsewhere.through(this.principal, run);
+    return lane.through(this.principal, run, kind);
   }
 
   inBackground(): CallerUse {
@@ -304,7 +312,9 @@ class Use implements PrincipalUse {
 
   sent(bytes: number): () => void {
     this.#bytes.add(bytes);
-    this.#shared.lane.answered(this.principal, bytes);
+    for (const lane of [this.#shared.lane, this.#shared.elsewhere]) {
+      lane.answered(this.principal, bytes);
+    }
     this.#open.unreadBytes += bytes;
     return () => {
       this.#open.unreadBytes -= bytes;
@@ -517,7 +527,7 @@ export function openFairUse({
   });
   addFairUseGauges(metrics, {
     greatestUseOf: (limit) => fairUse.greatestUseOf(limit),
-    waitingReads: () => fairUse.lane.waitingCount,
+    waitingReads: () => fairUse.waitingReads,
   });
   const onOverload = (role: Role): void => refusals.inc({ limit: 'load', role });
   return { rates, fairUse, pacer: createStreamPacer(nowMs), nowMs, onOverload };

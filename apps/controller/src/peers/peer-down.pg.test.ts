@@ -176,6 +176,33 @@ describe('a datacenter that is slow at one thing', () => {
   });
 });
 
+test('reads that wait for a slow datacenter keep nobody from the reads of this one', async () => {
+  const { world, here, there, secret } = await openTwoDatacenters(etcd);
+  const on = world.of(here);
+  const others = await Promise.all([1, 2, 3].map(() => on.token('viewer')));
+  const unlock = await lockTables(world, there);
+  const waiting = others.flatMap((other) =>
+    [1, 2, 3].map(() =>
+      query(on, 'leases.list', { secret: other.secret, input: { datacenter: there } }),
+    ),
+  );
+  const { general } = world.of(there).controller.store;
+  await waitUntil(
+    async () => {
+      const rows = await general.$queryRaw<unknown[]>`
+        select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+      return rows.length >= 3;
+    },
+    { what: 'reads to wait there' },
+  );
+
+  const listed = await query(on, 'leases.list', { secret, input: { datacenter: here } });
+  await unlock();
+
+  expect(listed).toMatchObject({ unreachable: [] });
+  await Promise.all(waiting);
+});
+
 test('a datacenter that a third one refuses stays reachable, and the error names the third one', async () => {
   const [a, b, c] = ['third-a', 'third-b', 'third-c'];
   const world = await openTestDatacenters({
