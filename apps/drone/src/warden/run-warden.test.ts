@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import net from 'node:net';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { SocketWardenLink } from '../agent/warden-link.ts';
 import { commandOf, createEar, type Ear, linkOptions, startOf } from '../testing/warden-fixture.ts';
 import { wardenOf, whileListening } from '../testing/warden-in-process.ts';
 import { PROTOCOL_VERSION } from './protocol.ts';
+import { untilUnneeded } from './run-warden.ts';
 
 /** Ten thousand starts over a socket take a second, and many times that on a busy machine. */
 const THOUSANDS_MS_MAX = 60_000;
@@ -120,6 +121,65 @@ test('the longest allowed start is carried out, a longer one is refused, and oth
 
     expect(await link.list()).toMatchObject([{ backendId: 'long' }]);
     link.close();
+  });
+});
+
+describe('a warden without an agent', () => {
+  function begin() {
+    const state = { hasAgent: false, isShutdown: false, isDone: false, hasEnded: false };
+    let tick: (nowMs: number) => void = () => undefined;
+    void untilUnneeded({
+      clock: {
+        onTick: (listener) => {
+          tick = listener;
+          return () => {
+            state.hasEnded = true;
+          };
+        },
+      },
+      warden: wardenOf(() => Promise.resolve(paperProcess)),
+      hasAgent: () => state.hasAgent,
+      isShutdown: () => state.isShutdown,
+      removals: state,
+    });
+    return { state, tick: (nowMs: number) => tick(nowMs) };
+  }
+
+  test('ends after 5 s, and waits 5 s more for its last containers to be removed', () => {
+    const { state, tick } = begin();
+
+    for (const nowMs of [0, 5_000, 9_999]) tick(nowMs);
+    expect(state.hasEnded).toBe(false);
+    tick(10_000);
+
+    expect(state.hasEnded).toBe(true);
+  });
+
+  test('stays for an agent that comes while containers are being removed', () => {
+    const { state, tick } = begin();
+
+    for (const nowMs of [0, 5_000]) tick(nowMs);
+    state.hasAgent = true;
+    for (const nowMs of [7_000, 20_000]) tick(nowMs);
+    state.hasAgent = false;
+    state.isDone = true;
+    for (const nowMs of [30_000, 34_999]) tick(nowMs);
+    expect(state.hasEnded).toBe(false);
+    tick(35_000);
+
+    expect(state.hasEnded).toBe(true);
+  });
+
+  test('that was told to end does so once nothing is left to remove', () => {
+    const { state, tick } = begin();
+
+    state.isShutdown = true;
+    tick(0);
+    expect(state.hasEnded).toBe(false);
+    state.isDone = true;
+    tick(50);
+
+    expect(state.hasEnded).toBe(true);
   });
 });
 

@@ -21,7 +21,6 @@ import {
 } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { setTimeout as pause } from 'node:timers/promises';
 import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
 import { chooseSocketPath, readWardenRecord, writeWardenRecord } from '../records.ts';
 import { ContainerGuard, gateFolderOf } from './container-guard.ts';
@@ -51,7 +50,6 @@ const IDLE_LIMIT_MS = 5_000;
 const SECRET_BYTES = 32;
 /** How long a warden that ends waits for engines to remove its last containers. */
 const REMOVALS_MS_MAX = 5_000;
-const POLL_MS = 20;
 
 interface WardenOptions {
   readonly stateDir: string;
@@ -133,8 +131,8 @@ export async function runWarden(options: WardenOptions): Promise<void> {
     warden,
     hasAgent: () => server.hasAgent,
     isShutdown: () => isShutdown,
+    removals,
   });
-  await until(() => removals.isDone, REMOVALS_MS_MAX);
   for (const part of [guard, leash, means.groups]) part.close();
   // The name may be a later warden's by now.
   if (readWardenRecord(stateDir)?.clockId === clockId) rmSync(socketPath, { force: true });
@@ -158,18 +156,16 @@ function launchers(
   };
 }
 
-async function until(isSo: () => boolean, limitMs: number): Promise<void> {
-  const endsAtMs = performance.now() + limitMs;
-  while (!isSo() && performance.now() < endsAtMs) await pause(POLL_MS);
-}
-
-function untilUnneeded(of: {
-  clock: TickingClock;
+/** Ticks until then, also while it waits for removals: an agent that comes meanwhile finds a warden that stays. */
+export function untilUnneeded(of: {
+  clock: Pick<TickingClock, 'onTick'>;
   warden: Warden;
   hasAgent: () => boolean;
   isShutdown: () => boolean;
+  removals: Pick<ContainerRemovals, 'isDone'>;
 }): Promise<void> {
   let idleSinceMs: number | undefined;
+  let unneededSinceMs: number | undefined;
   return new Promise((resolve) => {
     const stopTicking = of.clock.onTick((nowMs) => {
       of.warden.tick(nowMs);
@@ -177,7 +173,10 @@ function untilUnneeded(of: {
       const isIdle = isEmpty && !of.hasAgent();
       idleSinceMs = isIdle ? (idleSinceMs ?? nowMs) : undefined;
       const isOver = isEmpty && of.isShutdown();
-      if (!isOver && !(idleSinceMs !== undefined && nowMs - idleSinceMs >= IDLE_LIMIT_MS)) return;
+      const isLeft = idleSinceMs !== undefined && nowMs - idleSinceMs >= IDLE_LIMIT_MS;
+      unneededSinceMs = isOver || isLeft ? (unneededSinceMs ?? nowMs) : undefined;
+      if (unneededSinceMs === undefined) return;
+      if (!of.removals.isDone && nowMs - unneededSinceMs < REMOVALS_MS_MAX) return;
       stopTicking();
       resolve();
     });
