@@ -71,6 +71,7 @@ export class ContainerProcess {
   #sinks: { readonly stdout: Writable; readonly stderr: Writable } | undefined;
   /** Resolves when the engine has sent all that it has written, or has been restarted. */
   #outputEnded: Promise<void> = Promise.resolve();
+  #restWritten: Promise<void> | undefined;
   #killAskedAtMs = Number.NEGATIVE_INFINITY;
 
   private constructor(request: ContainerStart, containerId: string, context: ContainerContext) {
@@ -168,8 +169,11 @@ export class ContainerProcess {
     } catch (error) {
       this.#context.onProblem(`${this.#request.backendId}: ${String(error)}`);
     }
-    if (this.#startOutcome === 'none') this.#close();
-    else this.#killThroughEngine();
+    if (this.#startOutcome === 'none') {
+      this.#close();
+      // Nobody asks any more whether one that was never started is gone.
+      void this.#writeRest();
+    } else this.#killThroughEngine();
   }
 
   /** Whether every process of it has been seen to be gone, and none can start any more. */
@@ -257,7 +261,12 @@ export class ContainerProcess {
   }
 
   /** What it wrote last is in its log before its end is known, unless the engine or the disk hangs. */
-  async #writeRest(): Promise<void> {
+  #writeRest(): Promise<void> {
+    this.#restWritten ??= this.#closeOutput();
+    return this.#restWritten;
+  }
+
+  async #closeOutput(): Promise<void> {
     const sinks = Object.values(this.#sinks ?? {});
     const signal = AbortSignal.timeout(LAST_OUTPUT_MS_MAX);
     const isLate = new Promise((resolve) => signal.addEventListener('abort', resolve));
