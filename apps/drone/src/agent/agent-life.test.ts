@@ -422,6 +422,39 @@ test('F4b the next agent removes old output of backends that have ended, and non
   expect(existsSync(kept)).toBe(true);
 });
 
+test('old output is removed after every hundred ends: a program that crashes at once fills no disk', async () => {
+  const listeners: WardenListener[] = [];
+  await stage.start({ room }, (listener) => {
+    listeners.push(listener);
+    return warden.supply(listener);
+  });
+  const folder = logFolderOf(stage.stateDir);
+  mkdirSync(folder, { recursive: true });
+  const old = logFileOf(folder, 'b0', 0);
+  writeFileSync(old, '');
+  utimesSync(old, 1_000, 1_000);
+  const ended = {
+    leaseId: '',
+    pid: 1,
+    state: 'gone',
+    softAtMs: 0,
+    hardAtMs: 0,
+    stopReason: null,
+    isKilled: false,
+    exitCode: 1,
+    goneAtMs: 1,
+    detail: null,
+    meta: null,
+  } as const;
+
+  for (let nth = 1; nth <= 100; nth += 1) {
+    listeners[0]?.changed({ ...ended, backendId: `b${String(nth)}` });
+  }
+
+  await until('old output is removed', () => !existsSync(old));
+  expect(controller.reports).toHaveLength(100);
+});
+
 test('a backend that ends while the next agent takes over is reported with its own end', async () => {
   const former = await stage.start();
   controller.send(controller.spawnAt(clock.nowMs()));

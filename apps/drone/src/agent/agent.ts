@@ -61,6 +61,8 @@ const GOODBYE_MS_MAX = 1_000;
 const POLL_MS = 50;
 /** How often output that is old is removed. */
 const TIDY_MS = 3_600_000;
+/** And after how many ends: a program that crashes at once fills a disk in less time. */
+const TIDY_AFTER_ENDS = 100;
 
 /** See the protocol at the top of this file. */
 export class DroneAgent {
@@ -75,6 +77,8 @@ export class DroneAgent {
   readonly #pool: WarmPool;
   #stopTicking: () => void = () => undefined;
   #tidying: NodeJS.Timeout | undefined;
+  #isTidying = false;
+  #endsSinceTidy = 0;
   #isStopping = false;
   #isLeaving = false;
   #isLetGo = false;
@@ -89,9 +93,7 @@ export class DroneAgent {
     const { config, clock, link, log, random, inheritedEnv } = options;
     this.#options = options;
     const logFolder = logFolderOf(config.stateDir);
-    this.ended = new Promise((resolve) => {
-      this.#end = resolve;
-    });
+    this.ended = new Promise((resolve) => (this.#end = resolve));
     this.#session = new DroneSession({
       link,
       clock,
@@ -147,6 +149,7 @@ export class DroneAgent {
       clockId: () => this.#command.clockId,
       isStopping: () => this.#isStopping,
       onAdopted: (snapshots) => this.#containers.clear(snapshots),
+      onForgotten: () => this.#noteEnd(),
       onSpawned: (run) => {
         this.#announceClockRatio(run.identity.ladder);
         this.#pool.makeRoom();
@@ -167,18 +170,28 @@ export class DroneAgent {
     this.#containers.start();
     this.#load.start();
     await this.#command.take();
-    const tidy = (): void => {
-      // Output of what runs must not be taken for that of what has ended.
-      if (!this.#book.isAdopted) return;
-      const folder = logFolderOf(this.#options.config.stateDir);
-      removeOldOutput(folder, (id) => this.#book.has(id) || this.#pool.has(id)).catch(
-        (error: unknown) => {
-          this.#options.log.debug({ err: error }, 'old output could not be removed');
-        },
-      );
-    };
-    tidy();
-    this.#tidying = setInterval(tidy, TIDY_MS).unref();
+    void this.#tidy();
+    this.#tidying = setInterval(() => void this.#tidy(), TIDY_MS).unref();
+  }
+
+  #noteEnd(): void {
+    this.#endsSinceTidy += 1;
+    if (this.#endsSinceTidy >= TIDY_AFTER_ENDS) void this.#tidy();
+  }
+
+  async #tidy(): Promise<void> {
+    // Output of what runs must not be taken for that of what has ended.
+    if (!this.#book.isAdopted || this.#isTidying) return;
+    this.#isTidying = true;
+    this.#endsSinceTidy = 0;
+    const folder = logFolderOf(this.#options.config.stateDir);
+    try {
+      await removeOldOutput(folder, (id) => this.#book.has(id) || this.#pool.has(id));
+    } catch (error) {
+      this.#options.log.debug({ err: error }, 'old output could not be removed');
+    } finally {
+      this.#isTidying = false;
+    }
   }
 
   /**
@@ -251,7 +264,10 @@ export class DroneAgent {
         this.#book.abandonAll();
         this.#pool.abandon();
       },
-      cooled: (end) => this.#pool.cooled(end),
+      cooled: (end) => {
+        this.#pool.cooled(end);
+        this.#noteEnd();
+      },
       changed: (backend) => this.#book.observe(backend),
       onReplaced: () => void this.#letGo('replaced'),
     });

@@ -28,6 +28,8 @@ interface RunBookOptions {
   readonly isStopping: () => boolean;
   /** This is all that the warden runs; nothing is started before this is called. */
   readonly onAdopted: (snapshots: readonly BackendSnapshot[]) => void;
+  /** A backend that has ended was reported, and is not known here any more. */
+  readonly onForgotten: () => void;
   /** A run has begun and waits for its first renewal. */
   readonly onSpawned: (run: BackendRun) => void;
 }
@@ -294,6 +296,7 @@ export class RunBook {
     if (this.#isClosed) return;
     this.#runs.delete(backendId);
     this.#mark(backendId, 'done');
+    this.#options.onForgotten();
     // The warden keeps an exit until it receives this: if it does not, the next agent reports it again.
     if (this.#options.clockId() === undefined) return;
     void this.#options.runContext

@@ -1,12 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
+  lutimesSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
   rmSync,
   statSync,
+  symlinkSync,
   utimesSync,
 } from 'node:fs';
 import os from 'node:os';
@@ -342,5 +344,22 @@ describe('reading the output of a backend', () => {
     expect(readdirSync(folder).toSorted()).toEqual(
       ['b2', 'b3'].map((backendId) => path.basename(logFileOf(folder, backendId, 0))),
     );
+  });
+
+  test.each([
+    ['looked at', (file: string) => symlinkSync('/nowhere', file)],
+    ['removed', (file: string) => mkdirSync(file)],
+  ])('a file that cannot be %s keeps no other old one in its place', async (_what, place) => {
+    await writeLines(['one']);
+    await writeLines(['three'], { backendId: 'b3' });
+    place(logFileOf(folder, 'b2', 0));
+    const old = new Date(START_MS - 8 * 86_400_000);
+    for (const backendId of ['b1', 'b2', 'b3']) {
+      lutimesSync(logFileOf(folder, backendId, 0), old, old);
+    }
+
+    await removeOldOutput(folder, () => false, START_MS).catch(() => undefined);
+
+    expect(readdirSync(folder)).toEqual([path.basename(logFileOf(folder, 'b2', 0))]);
   });
 });

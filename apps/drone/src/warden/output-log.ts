@@ -333,24 +333,36 @@ export async function lastOutput(folder: string, backendId: string): Promise<str
   return text === '' ? undefined : text.slice(-LAST_LENGTH_MAX).toWellFormed();
 }
 
-/** Removes output of backends that are not in `keptIds` and is too old, or too much; the oldest first. */
+/**
+ * Removes output of backends that `isKept` does not know and that is too old, or too much; the oldest first. A file that
+ * refuses keeps no other in its place.
+ * @throws {Error} when one could not be removed.
+ */
 export async function removeOldOutput(
   folder: string,
   isKept: (backendId: string) => boolean,
   nowMs: number = Date.now(),
 ): Promise<void> {
   const ended = filesIn(folder).filter(({ backendId }) => !isKept(backendId));
-  const stated = await Promise.all(
+  const stats = await Promise.allSettled(
     ended.map(async ({ file }) => {
       const { mtimeMs, size } = await stat(file);
       return { file, mtimeMs, size };
     }),
   );
+  const stated = stats.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   let bytes = 0;
+  let refusal: Error | undefined;
   for (const { file, mtimeMs, size } of stated.toSorted((a, b) => b.mtimeMs - a.mtimeMs)) {
     bytes += size;
-    if (nowMs - mtimeMs > KEPT_MS_MAX || bytes > KEPT_BYTES_MAX) await rm(file, { force: true });
+    if (nowMs - mtimeMs <= KEPT_MS_MAX && bytes <= KEPT_BYTES_MAX) continue;
+    try {
+      await rm(file, { force: true });
+    } catch (cause) {
+      refusal ??= new Error(`${file} could not be removed`, { cause });
+    }
   }
+  if (refusal !== undefined) throw refusal;
 }
 
 function filesIn(folder: string): LogFile[] {
