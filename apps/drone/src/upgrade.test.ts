@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import net from 'node:net';
 import os from 'node:os';
@@ -118,4 +118,17 @@ test('an upgrade whose agent ends before another one takes over says that nobody
     /^The new agent has ended \(exit code 3\).* no agent commands the backends.* 10 s after/u,
   );
   expect(said.at(-1)).toMatch(/^an agent of version .* commands the backends/u);
+});
+
+test('an upgrade whose agent cannot even be started puts the former program back', async () => {
+  const { upgrade, stateDir, installed } = await droneToUpgrade({
+    ok: true,
+    value: { clockId: 'one', pid: process.pid, isolation: {} },
+  });
+  // In the way of the log of the new agent.
+  mkdirSync(path.join(stateDir, 'upgrade.log'));
+
+  await expect(upgrade()).rejects.toThrow('upgrade.log');
+
+  expect(await readFile(installed, 'utf8')).toBe('// the former version');
 });

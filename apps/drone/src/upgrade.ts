@@ -100,7 +100,7 @@ export async function upgradeDrone(upgrade: Upgrade): Promise<void> {
   const installed = install === undefined || isThere ? undefined : installFile(program, install);
   if (isThere) say(`${install} is this version already`);
   if (installed !== undefined) say(`installed ${String(install)}${keptText(installed)}`);
-  const agent = startAgent(upgrade);
+  const agent = startAgentOr(() => installed?.undo(), upgrade);
   if ((await outcomeOfStart(upgrade, agent, former)) === 'failed') {
     await endAgent(agent);
     installed?.undo();
@@ -145,16 +145,30 @@ interface NewAgent {
   readonly hasEnded: () => boolean;
 }
 
+/** Undoes what was done when there is not even a process: its log cannot be written, or the machine refuses one. */
+function startAgentOr(undo: () => void, upgrade: Upgrade): NewAgent {
+  try {
+    return startAgent(upgrade);
+  } catch (error) {
+    undo();
+    throw error;
+  }
+}
+
 /** In a session of its own: it must outlive this command, which may be interrupted. */
 function startAgent({ config, command, environment }: Upgrade): NewAgent {
   const [file = '', ...words] = command;
   const log = openSync(logOf(config.stateDir), 'w', 0o600);
-  const child = spawn(file, [...words, 'agent', '--config', config.file, '--adopt-only'], {
-    detached: true,
-    stdio: ['ignore', log, log],
-    env: environment,
-  });
-  closeSync(log);
+  let child: ChildProcess;
+  try {
+    child = spawn(file, [...words, 'agent', '--config', config.file, '--adopt-only'], {
+      detached: true,
+      stdio: ['ignore', log, log],
+      env: environment,
+    });
+  } finally {
+    closeSync(log);
+  }
   let isFailed = false;
   child.on('error', () => {
     isFailed = true;
