@@ -9,7 +9,7 @@ import {
 } from './warden.ts';
 
 /** A fake process that notes what it is sent and ends when told to. */
-function fakeProcess(): OwnedProcess & { sent: string[]; end(): void } {
+function fakeProcess(): OwnedProcess & { pid: number; sent: string[]; end(): void } {
   const sent: string[] = [];
   let isGone = false;
   return {
@@ -115,6 +115,18 @@ describe('a backend of the warden', () => {
     backend.tick(1_200);
 
     expect(backend.snapshot()).toMatchObject({ state: 'gone', goneAtMs: 1_200 });
+  });
+
+  test('has changed when its process is found after its start', () => {
+    const process = fakeProcess();
+    process.pid = 0;
+    const backend = new WardenBackend(request, process);
+
+    expect(backend.tick(1_000)).toBe(false);
+    process.pid = 7;
+
+    expect(backend.tick(1_050)).toBe(true);
+    expect(backend.tick(1_100)).toBe(false);
   });
 
   test('C23 a warden that slept past both deadlines asks and kills in one tick', () => {

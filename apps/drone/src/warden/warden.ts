@@ -17,6 +17,7 @@ import {
 
 /** What the warden needs of a backend's processes, or of its container. */
 export interface OwnedProcess {
+  /** Zero while it is not known. */
   readonly pid: number;
   readonly exitCode: number | null;
   /** What else is known of its end. */
@@ -55,10 +56,13 @@ export class WardenBackend {
   #graceEndsAtMs = Number.POSITIVE_INFINITY;
   #isKilled = false;
   #goneAtMs: number | null = null;
+  /** As the last tick found it. */
+  #pid: number;
 
   constructor(request: StartRequest, process: OwnedProcess) {
     this.#request = request;
     this.#process = process;
+    this.#pid = process.pid;
     this.#softAtMs = request.softAtMs;
     this.#hardAtMs = request.hardAtMs;
     this.#meta = request.meta;
@@ -135,7 +139,9 @@ export class WardenBackend {
       this.#goneAtMs = nowMs;
       return true;
     }
-    let isChanged = false;
+    // That of a container is found after the answer to its start, where its engine is slow.
+    let isChanged = this.#pid !== this.#process.pid;
+    this.#pid = this.#process.pid;
     if (!this.#isKeyLost && nowMs >= this.#softAtMs) {
       this.#isKeyLost = true;
       if (this.#stopReason === null) {
