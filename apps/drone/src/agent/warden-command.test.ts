@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, symlinkSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -24,11 +24,24 @@ test.each([
   await expect(source.supply(createEar(), needs)).rejects.toThrow(problem);
 });
 
-test('no warden is started where its log cannot be written', async () => {
+/** How often this process has a file open. */
+function openCount(file: string): number {
+  const links = readdirSync('/proc/self/fd').map((name) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${name}`);
+    } catch {
+      return ''; // closed meanwhile
+    }
+  });
+  return links.filter((link) => link === file).length;
+}
+
+test('no warden is started where its log cannot be written, and no file stays open', async () => {
   const stateDir = aStateDir();
   symlinkSync('/dev/full', path.join(stateDir, 'warden.log'));
   const command = ['/bin/sh', '-c', 'sleep 30'];
   const source = wardenSource({ stateDir, command, searchPath: '', nowMs: () => 0 });
 
   await expect(source.supply(createEar(), needs)).rejects.toThrow('ENOSPC');
+  expect(openCount('/dev/full')).toBe(0);
 });

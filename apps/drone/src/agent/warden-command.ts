@@ -7,7 +7,7 @@
  * Until it is accepted the agent only looks, so that an agent with a wrong token, a wrong id or no
  * controller displaces no other.
  */
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -141,15 +141,16 @@ function startWarden(of: {
 }): { readonly end: () => string | undefined } {
   const { logFile, stateDir, command, searchPath } = of;
   const [file = '', ...args] = command;
-  const log = openSync(logFile, 'w', 0o600);
-  writeFileSync(log, `a warden is started, ${new Date().toISOString()}\n`);
-  const child = spawn(file, [...args, stateDir, searchPath], {
-    detached: true,
-    cwd: '/',
-    stdio: ['ignore', log, log],
-    // The agent's token is not for the warden, nor for what it starts.
-    env: { PATH: searchPath },
-  });
+  const child = withLog(logFile, (log) =>
+    spawn(file, [...args, stateDir, searchPath], {
+      detached: true,
+      cwd: '/',
+      stdio: ['ignore', log, log],
+      // The agent's token is not for the warden, nor for what it starts.
+      env: { PATH: searchPath },
+    }),
+  );
+  child.unref();
   let end: string | undefined;
   child.once('error', (error) => {
     end = error.message;
@@ -157,9 +158,18 @@ function startWarden(of: {
   child.once('exit', (code, signal) => {
     end ??= signal ?? `exit code ${String(code)}`;
   });
-  child.unref();
-  closeSync(log);
   return { end: () => end };
+}
+
+/** A start that fails is tried again and again, so it leaves no file open. */
+function withLog(logFile: string, start: (log: number) => ChildProcess): ChildProcess {
+  const log = openSync(logFile, 'w', 0o600);
+  try {
+    writeFileSync(log, `a warden is started, ${new Date().toISOString()}\n`);
+    return start(log);
+  } finally {
+    closeSync(log);
+  }
 }
 
 const REATTACH_MS = 500;
