@@ -127,7 +127,7 @@ export class ContainerGuard {
       this.#child = child;
       child.once('error', (error) => ended(error.message));
       child.once('exit', (code, signal) => ended(signal ?? String(code)));
-      // It has neither where there was no descriptor left for one.
+      // They do not exist where there were no descriptors for them.
       child.stdin?.on('error', () => undefined); // its exit reports that
       child.stdout?.once('data', () => resolve());
     });

@@ -477,7 +477,7 @@ class Leash {
       this.#child = child;
       child.once('error', (error) => ended(error.message));
       child.once('exit', (code, signal) => ended(signal ?? String(code)));
-      // It has no output where there was no descriptor left for one.
+      // It does not exist where there was no descriptor for it.
       child.stdout?.once('data', () => {
         if (this.#child !== child) return;
         this.#isReady = true;
