@@ -105,7 +105,7 @@ test('a controller that was started without etcd ends when its datacenter may ha
 
 test.each([
   ['declared lost', false],
-  ['given up for good', true],
+  ['given up finally', true],
 ])(
   'a controller whose datacenter was %s ends, although nothing can be written of it',
   async (_what, abandon) => {
