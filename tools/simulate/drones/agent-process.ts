@@ -95,6 +95,7 @@ export class AgentProcess {
       clockId: () => this.#command.clockId,
       isStopping: () => false,
       onAdopted: nothing,
+      onForgotten: nothing,
       onSpawned: (run) => this.#renewals.tick([run], nowMs()),
     });
     this.#command = this.#commandOf(wardens, log);
