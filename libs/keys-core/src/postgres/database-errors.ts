@@ -106,11 +106,6 @@ export function mayGoOn(error: unknown): boolean {
   return ['contention', 'data', 'timeout'].includes(databaseFailureOf(error));
 }
 
-/** Whether the answer to a statement did not come in time. */
-export function isUnanswered(error: unknown): boolean {
-  return /query read timeout/iu.test(failureText(error));
-}
-
 function failureText(error: unknown): string {
   try {
     if (!(error instanceof Error)) return messageOf(error);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { connectionOf } from '@leasehold/service-kit/database-url';
 import { WITHOUT_TRANSACTION_TIMEOUT } from '@leasehold/service-kit/session-settings';
-import { isUnanswered, mayGoOn } from './database-errors.ts';
+import { mayGoOn } from './database-errors.ts';
 import { KEEP_ALIVE_MS, SILENT_MS } from './hints.ts';
 import { inTransaction } from './service-database.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
@@ -27,8 +27,6 @@ export interface Pool<Name extends PoolName>
   /** Sends statements on a connection, which may be in a transaction. */
   on(connection: () => pg.PoolClient): PoolSql<Name>;
   readonly connections: pg.Pool;
-  /** One of them, to be released. */
-  session(): Promise<pg.PoolClient>;
   /** Opens every connection that it may have. Those of a pool that keeps them are there from then on. */
   reserve(): Promise<void>;
   /** Ends the connections, each when its statement is done. */
@@ -65,21 +63,15 @@ const TYPES: pg.CustomTypesConfig = {
 export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name> {
   const { nameOf } = options.prepared;
   const connections = connect(options);
-  const sessions = sessionsOf(connections);
   let ending: Promise<void> | undefined;
   const sqlOn = (send: (query: pg.QueryConfig) => Promise<pg.QueryResult>): PoolSql<Name> => {
-    const sendStatement = async (
+    const sendStatement = (
       query: TemplateStringsArray | Fragment,
       values: unknown[],
     ): Promise<pg.QueryResult> => {
       const statement = statementOf(query, values);
       const { text } = statement;
-      try {
-        return await send({ name: nameOf?.(text), text, values: statement.values });
-      } catch (error) {
-        sessions.failed(error);
-        throw error;
-      }
+      return send({ name: nameOf?.(text), text, values: statement.values });
     };
     return {
       $queryRaw: async <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) =>
@@ -89,35 +81,14 @@ export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name
   };
   const on = (connection: () => pg.PoolClient): PoolSql<Name> =>
     sqlOn(async (query) => connection().query(query));
-  const { session } = sessions;
   return {
-    ...sqlOn(async (query) => sendOnce(await session(), query)),
-    $transaction: (work) => inTransaction({ connect: session }, (client) => work(on(client))),
+    ...sqlOn((query) => sendOnce(connections, query)),
+    $transaction: (work) =>
+      inTransaction({ connect: () => connections.connect() }, (client) => work(on(client))),
     on,
-    session,
     connections,
     reserve: () => openAll(connections, options.max),
     close: () => (ending ??= connections.end()),
-  };
-}
-
-/** Hands out connections of a pool: none that was opened before its host was found to be silent. */
-function sessionsOf(pool: pg.Pool) {
-  let silenceCount = 0;
-  const openedIn = new WeakMap<pg.PoolClient, number>();
-  pool.on('connect', (connection) => openedIn.set(connection, silenceCount));
-  return {
-    session: async (): Promise<pg.PoolClient> => {
-      for (;;) {
-        const connection = await pool.connect();
-        if (openedIn.get(connection) === silenceCount) return connection;
-        connection.release(true);
-      }
-    },
-    /** To be called with what a statement has failed with. */
-    failed(error: unknown): void {
-      if (isUnanswered(error)) silenceCount += 1;
-    },
   };
 }
 
@@ -125,7 +96,8 @@ function sessionsOf(pool: pg.Pool) {
  * Sends one statement. A connection on which one has failed goes on, unless its session may be the reason: the pool's own
  * method would close it, and when others have all connections of the database there may be no other.
  */
-async function sendOnce(connection: pg.PoolClient, query: pg.QueryConfig): Promise<pg.QueryResult> {
+async function sendOnce(pool: pg.Pool, query: pg.QueryConfig): Promise<pg.QueryResult> {
+  const connection = await pool.connect();
   try {
     const result = await connection.query(query);
     connection.release();

@@ -74,7 +74,7 @@ export function openRecordPool(options: PoolOptions): RecordPool {
     ...pool,
     records: lazily(async () => (await open()).client),
     $transaction: (work) =>
-      inTransaction({ connect: () => pool.session() }, async (connection) => {
+      inTransaction({ connect: () => pool.connections.connect() }, async (connection) => {
         const joined = joinTransaction(open, connection);
         try {
           return await work({ ...pool.on(connection), records: joined.records });
