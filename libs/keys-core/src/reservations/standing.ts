@@ -131,7 +131,10 @@ export function createOwnStanding(deps: OwnStandingDeps): OwnStanding {
   async function assertNotGivenUp(): Promise<void> {
     await known.ask();
     const givenUp = known.find(datacenter);
-    if (givenUp !== undefined) throw givenUpError(givenUp);
+    if (givenUp === undefined) return;
+    // So that the next start is refused even if the store is restored to before it. What fails here must not hide it.
+    await known.remember().catch(() => undefined);
+    throw givenUpError(givenUp);
   }
 
   return {
