@@ -199,7 +199,8 @@ export function leasePropagationLink<Router extends AnyRouter>(): TRPCLink<Route
         }).subscribe(observer);
         return () => {
           unfollow();
-          linked[Symbol.dispose]();
+          // Its signal is about to abort where the work is over: links behind may go by it alone.
+          if (!context.signal.aborted) linked[Symbol.dispose]();
           subscription.unsubscribe();
         };
       });
