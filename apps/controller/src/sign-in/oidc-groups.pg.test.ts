@@ -189,20 +189,19 @@ describe('of an id_token that has an address and no groups', () => {
     expect((await enter(stage)).location).toBe('/sign-in?error=no_role');
   });
 
-  test('who has lost all is refused, and former sessions end, also where userinfo never tells any', async () => {
-    const stage = await aStage(RULES);
-    stage.join('ops');
-
-    for (const userinfo of [401, 403, 404, 'signed'] as const) {
-      stage.provider.forge({});
+  test.each([401, 403, 404, 'signed'] as const)(
+    'who has lost all is refused, and former sessions end, also where userinfo never tells any: %s',
+    async (userinfo) => {
+      const stage = await aStage(RULES);
+      stage.join('ops');
       const former = await enter(stage);
       expect(await former.browser.query('session.get')).toMatchObject({ role: 'operator' });
       stage.provider.forge({ claims, userinfo });
 
       expect((await enter(stage)).location).toBe('/sign-in?error=no_role');
       expect(await former.browser.query('session.get')).toBe('auth.required');
-    }
-  });
+    },
+  );
 
   test('userinfo is not asked where a rule for everybody is the only one', async () => {
     const stage = await aStage('*=viewer');

@@ -12,7 +12,7 @@ const TELLS_NOTHING: readonly number[] = [401, 403, 404];
 
 /**
  * The claims about the person whom an access token is for; none where the provider tells none: it has no such
- * endpoint, refuses the token there, or answers with something else than JSON, such as a signed token.
+ * endpoint, refuses the token there, or signs its answer.
  * @throws {Error} when there is no answer in time, a failure, or an answer about somebody else than `subject`.
  */
 export async function readUserinfo(
@@ -26,7 +26,7 @@ export async function readUserinfo(
   if (accessToken === undefined) throw new Error('The identity provider sent no access token.');
   const authorization = `Bearer ${accessToken}`;
   const answer = await fetch(endpoint, { signal, headers: { authorization } });
-  if (TELLS_NOTHING.includes(answer.status) || (answer.ok && !isJson(answer))) {
+  if (TELLS_NOTHING.includes(answer.status) || (answer.ok && isSigned(answer))) {
     await answer.body?.cancel();
     return {};
   }
@@ -36,8 +36,8 @@ export async function readUserinfo(
   return claims;
 }
 
-function isJson({ headers }: Response): boolean {
-  return /^application\/(?:[^\s;]+\+)?json\b/iu.test(headers.get('content-type') ?? '');
+function isSigned({ headers }: Response): boolean {
+  return /^application\/jwt\b/iu.test(headers.get('content-type') ?? '');
 }
 
 /** @throws {Error} */
