@@ -52,6 +52,13 @@ export function writeAgentRecord(stateDir: string, record: AgentRecord): void {
   write(path.join(stateDir, AGENT_RECORD), record);
 }
 
+/** Writes as much as an agent's record is, and removes it. @throws what an agent in command would fail with. */
+export function tryAgentRecord(stateDir: string): void {
+  const file = path.join(stateDir, `${AGENT_RECORD}.try`);
+  write(file, { pid: process.pid, version: '0'.repeat(64), build: null });
+  rmSync(file);
+}
+
 /** Undefined when no agent has left one, or when it cannot be read. */
 export function readAgentRecord(stateDir: string): AgentRecord | undefined {
   const { pid, version, build } = read(path.join(stateDir, AGENT_RECORD));

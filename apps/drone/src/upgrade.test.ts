@@ -132,3 +132,17 @@ test('an upgrade whose agent cannot even be started puts the former program back
 
   expect(await readFile(installed, 'utf8')).toBe('// the former version');
 });
+
+test('an upgrade whose agent could not leave its record is refused before anything changes', async () => {
+  const { upgrade, stateDir, installed, said } = await droneToUpgrade({
+    ok: true,
+    value: { clockId: 'one', pid: process.pid, isolation: {} },
+  });
+  // As a disk that is full.
+  mkdirSync(path.join(stateDir, 'agent.json.try'));
+
+  await expect(upgrade()).rejects.toThrow('agent.json.try');
+
+  expect(await readFile(installed, 'utf8')).toBe('// the former version');
+  expect(said).toEqual([]);
+});

@@ -27,7 +27,7 @@ import { durationWord, readDuration, type Environment } from '@leasehold/service
 import packageJson from '../package.json' with { type: 'json' };
 import { SocketWardenLink, WardenLost } from './agent/warden-link.ts';
 import { loadDroneConfig, processEnvironment, type DroneConfig } from './config.ts';
-import { readAgentRecord, readWardenRecord, type AgentRecord } from './records.ts';
+import { readAgentRecord, readWardenRecord, tryAgentRecord, type AgentRecord } from './records.ts';
 
 const EXIT = { done: 0, failed: 1, usage: 2 } as const;
 /** How long a step may take, unless the arguments say otherwise. */
@@ -93,6 +93,8 @@ function isOfFiles(error: unknown): error is NodeJS.ErrnoException {
 export async function upgradeDrone(upgrade: Upgrade): Promise<void> {
   const { config, command, install, say } = upgrade;
   await requireWarden(config.stateDir);
+  // Without its record nobody would know that the new agent commands the backends.
+  tryAgentRecord(config.stateDir);
   const former = readAgentRecord(config.stateDir);
   const program = command.at(-1) ?? '';
   // A repeated upgrade would put this version in the place of the former program that is kept.
