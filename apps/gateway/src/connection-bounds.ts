@@ -3,11 +3,13 @@
  * keep the gateway from the others.
  */
 import type { EventEmitter } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { networkOf, withoutMapping } from '@leasehold/service-kit/source-address';
 import { Refusal } from './refusal.ts';
+import { hasBody } from './target.ts';
 
 /** What strangers are answered over one connection in {@link RATE_MS}: a page without a token asks for all its parts. */
 const STRANGE_ANSWERS_MAX = 10;
@@ -162,4 +164,39 @@ export class UserShares {
     if (left > 0) this.#counts.set(user, left);
     else this.#counts.delete(user);
   }
+}
+
+// What requests keep while they are held for a backend.
+
+/** What a request with a body keeps in memory while it is held, beyond its head: what Node and the system read ahead. */
+const HELD_BODY_BYTES = 131_072;
+/** What is read of a WebSocket while it is held: its client may send before it is answered, and rarely does. */
+const HELD_HEAD_BYTES = 16_384;
+
+/** What a request keeps in memory, in bytes. */
+export function heldBytesOf(request: IncomingMessage): number {
+  const { rawHeaders, url = '' } = request;
+  const head = rawHeaders.reduce((sum, text) => sum + text.length, url.length);
+  if (request.headers.upgrade !== undefined) return head + HELD_HEAD_BYTES;
+  return head + (hasBody(request) ? HELD_BODY_BYTES : 0);
+}
+
+/**
+ * Reads what the client of a WebSocket sends meanwhile: only of a socket that is read it is noticed that its client has
+ * left. @returns ends that.
+ */
+export function readWhileHeld(arrived: { head: Buffer }, socket: Socket): () => void {
+  const onData = (piece: Buffer): void => {
+    arrived.head = Buffer.concat([arrived.head, piece]);
+    if (arrived.head.length >= HELD_HEAD_BYTES) socket.pause();
+  };
+  const onEnd = (): void => void socket.destroy();
+  socket.on('data', onData);
+  socket.once('end', onEnd);
+  if (arrived.head.length < HELD_HEAD_BYTES) socket.resume();
+  return () => {
+    socket.pause();
+    socket.off('data', onData);
+    socket.off('end', onEnd);
+  };
 }

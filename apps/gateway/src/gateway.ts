@@ -24,12 +24,20 @@ import {
   type SpanPlan,
 } from '@leasehold/service-kit/tracing';
 import { onAbort } from '@leasehold/service-kit/signals';
-import { admit, type AdmissionDeps, type Admitted, type KeyTarget } from './admission.ts';
+import {
+  type AdmissionDeps,
+  admit,
+  type Admitted,
+  type KeyTarget,
+  mayRedirect,
+  redirect,
+  redirectFor,
+  withSlash,
+} from './admission.ts';
 import type { GatewayConfig, Listen } from './config.ts';
-import { StrangerBounds, UserShares } from './connection-bounds.ts';
+import { heldBytesOf, readWhileHeld, StrangerBounds, UserShares } from './connection-bounds.ts';
 import { Elsewhere, type ControllerLink } from './controller-link.ts';
 import { forwardedFrom, headersForBackend, requestIdOf, type ForwardedFrom } from './headers.ts';
-import { heldBytesOf, readWhileHeld } from './holding.ts';
 import { createMetrics, createMetricsServer, type GatewayMetrics } from './metrics.ts';
 import {
   BackendFailed,
@@ -39,7 +47,6 @@ import {
   refusalOf,
   type Passer,
 } from './passing.ts';
-import { mayRedirect, redirect, redirectFor, withSlash } from './redirects.ts';
 import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import { assertPlainHead, assertUpgrade, readTarget, rootOf, type ServedHosts } from './target.ts';
