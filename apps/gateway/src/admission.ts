@@ -1,4 +1,7 @@
-/** Who is let in: finds the token of a request, and whether it is for the key that the request is for. */
+/**
+ * Who is let in: finds the token of a request, and whether it is for the key that the request is for. And who is sent
+ * to another address first: browsers keep the token in a cookie, and paths end with a slash.
+ */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isGatewayTokenFor } from '@leasehold/keys-core/gateway-tokens';
 import { cookieFor, cookieValues } from './headers.ts';

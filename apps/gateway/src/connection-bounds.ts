@@ -1,6 +1,6 @@
 /**
  * What connections may ask over which nobody has shown a good token, and how many each user may have: none of them may
- * keep the gateway from the others.
+ * keep the gateway from the others. And what a request keeps in memory while it is held for its backend.
  */
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';

@@ -16,8 +16,8 @@ async function anEtcd(): Promise<TestEtcd> {
   return etcd;
 }
 
-test('an etcd that was lost and created again is told which datacenters were given up, and where their keys live', async () => {
-  const { endpoints } = await anEtcd();
+/** dc1, which runs, and dc3, which is registered alone; and a pointer of a key that leaves dc3 for dc1. */
+async function twoDatacenters(endpoints: readonly string[]) {
   const store = await openDatabase('dc1', await newDatabase());
   const lost = await openDatabase('dc3', await newDatabase());
   const before = await startReservations({ store, datacenter: 'dc1', endpoints });
@@ -26,7 +26,12 @@ test('an etcd that was lost and created again is told which datacenters were giv
   onTestFinished(() => raw.close());
   await raw.register('dc3', randomUUID());
   const pointer = { fromId: `dc3.${randomUUID()}`, toId: `dc1.${randomUUID()}`, tokenFloor: '17' };
-  const service = before.giveUpOf(NOBODY);
+  return { store, lost, before, service: before.giveUpOf(NOBODY), raw, pointer };
+}
+
+test('an etcd that was lost and created again is told which datacenters were given up, and where their keys live', async () => {
+  const { endpoints } = await anEtcd();
+  const { store, lost, before, service, pointer } = await twoDatacenters(endpoints);
   const input = { datacenter: 'dc3', reason: 'it burnt down', abandon: false };
 
   const declared = await service.giveUp(input, ACTOR);
@@ -59,15 +64,8 @@ test.each([
   async (_when, earlier) => {
     const etcd = await anEtcd();
     const { endpoints } = etcd;
-    const store = await openDatabase('dc1', await newDatabase());
-    const lost = await openDatabase('dc3', await newDatabase());
-    const before = await startReservations({ store, datacenter: 'dc1', endpoints });
-    const raw = createEtcdReservationStore({ endpoints, clock: store.clock });
-    onTestFinished(() => raw.close());
-    await raw.register('dc3', randomUUID());
-    const fromId = `dc3.${randomUUID()}`;
-    const pointer = { fromId, toId: `dc1.${randomUUID()}`, tokenFloor: '17' };
-    const service = before.giveUpOf(NOBODY);
+    const { store, lost, before, service, raw, pointer } = await twoDatacenters(endpoints);
+    const { fromId } = pointer;
     const input = { datacenter: 'dc3', reason: 'it burnt down', abandon: true };
     for (const step of earlier) await service.giveUp({ ...input, ...step }, ACTOR);
     const restore = await etcd.backUp();

@@ -1,7 +1,7 @@
 /**
  * Who signs in with an identity provider: the issuer and the subject of its id_token. better-auth verifies the
  * signature, the audience, the times and the nonce of an id_token, and goes on without one where a provider sends
- * none; what is missing is checked here.
+ * none; what is missing is checked here. Groups that the id_token does not name are read from userinfo.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { LeaseError } from '@leasehold/keys-core';
@@ -214,16 +214,16 @@ export interface CallState {
 
 export const callOfAuth = new AsyncLocalStorage<CallState>();
 
-// What an identity provider says at its userinfo endpoint: many name the groups of a person only there.
+// The userinfo endpoint of an identity provider: many name the groups of a person only there.
 
-type Said = Readonly<Record<string, unknown>>;
+type UserinfoClaims = Readonly<Record<string, unknown>>;
 
 /** For both requests together. */
 const ANSWERS_MS_MAX = 5_000;
 const ANSWER_BYTES_MAX = 1_024 * 1_024;
 
-/** Answers that another try would not change: the provider tells nothing there, or not to this client. */
-const TELLS_NOTHING: readonly number[] = [401, 403, 404];
+/** Statuses that another try would not change: the provider has no claims there, or none for this client. */
+const NO_CLAIMS_STATUSES: readonly number[] = [401, 403, 404];
 
 /**
  * The claims about the person whom an access token is for; none where the provider tells none: it has no such
@@ -233,19 +233,19 @@ const TELLS_NOTHING: readonly number[] = [401, 403, 404];
 async function readUserinfo(
   issuer: string,
   { accessToken, subject }: { readonly accessToken: string | undefined; readonly subject: string },
-): Promise<Said> {
+): Promise<UserinfoClaims> {
   const signal = AbortSignal.timeout(ANSWERS_MS_MAX);
   const discovery = await fetch(`${issuer}/.well-known/openid-configuration`, { signal });
-  const { userinfo_endpoint: endpoint } = await claimsIn(discovery);
+  const { userinfo_endpoint: endpoint } = await readClaims(discovery);
   if (typeof endpoint !== 'string') return {};
   if (accessToken === undefined) throw new Error('The identity provider sent no access token.');
   const authorization = `Bearer ${accessToken}`;
   const answer = await fetch(endpoint, { signal, headers: { authorization } });
-  if (TELLS_NOTHING.includes(answer.status) || (answer.ok && isSigned(answer))) {
+  if (NO_CLAIMS_STATUSES.includes(answer.status) || (answer.ok && isSigned(answer))) {
     await answer.body?.cancel();
     return {};
   }
-  const claims = await claimsIn(answer);
+  const claims = await readClaims(answer);
   // Else it is of another person's token: so says the standard.
   if (claims['sub'] !== subject) throw new Error('Userinfo is about another subject.');
   return claims;
@@ -255,20 +255,20 @@ function isSigned({ headers }: Response): boolean {
   return /^application\/jwt\b/iu.test(headers.get('content-type') ?? '');
 }
 
-/** @throws {Error} */
-async function claimsIn(response: Response): Promise<Said> {
+/** @throws {Error} for a failure, and for a body that is too large or no JSON object. */
+async function readClaims(response: Response): Promise<UserinfoClaims> {
   const { ok, status, url } = response;
   if (!ok) {
     await response.body?.cancel();
     throw new Error(`${url} answered ${String(status)}.`);
   }
-  const value = jsonOf(await boundedText(response));
+  const value = jsonOf(await readText(response));
   if (typeof value !== 'object' || value === null) throw new Error(`${url} answered no object.`);
-  return value as Said;
+  return value as UserinfoClaims;
 }
 
-/** @throws {Error} */
-async function boundedText({ body, url }: Response): Promise<string> {
+/** @throws {Error} for a body that is too large. */
+async function readText({ body, url }: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {

@@ -147,7 +147,11 @@ async function readPort(file: string): Promise<number | undefined> {
   return port > 0 && port <= PORT_MAX ? port : undefined;
 }
 
-/** Makes the cluster unless there is one. Removes no data, whatever it is. @returns its password. */
+/**
+ * Creates the cluster if the data folder is missing or empty, and never removes a file from it.
+ * @returns the password of its superuser.
+ * @throws {LeaseError} `config.invalid` for a folder with other files.
+ */
 async function initialise(
   plan: RunPlan,
   dataDir: string,
