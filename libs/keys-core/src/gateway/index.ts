@@ -13,7 +13,7 @@ import type {
   GatewayUse,
 } from '../kernel/gateway.ts';
 import { toleratedClockRatio } from '../kernel/ladder.ts';
-import { keyTopic, namespaceText, settledTopic } from '../kernel/resource.ts';
+import { namespaceText, settledTopic } from '../kernel/resource.ts';
 import {
   type ConnectInput,
   type ConnectResult,
@@ -22,6 +22,7 @@ import {
   type UsedBackend,
   waitUntilReady,
 } from '../keys/index.ts';
+import { pause } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoDates, isoOf } from '../postgres/sql.ts';
 import {
@@ -331,9 +332,9 @@ async function routeOf(
   let lost = new LeaseError('key.terminating');
   for (let tries = 0; tries < ROUTE_TRIES_MAX; tries += 1) {
     if (tries > 1) {
-      const pauseMs = ROUTE_PAUSE_MS * 2 ** (tries - 2);
-      const pauseEndsMs = Math.min(untilMs, store.clock.nowMs() + pauseMs);
-      await store.hints.next(keyTopic(input.key), pauseEndsMs, signal);
+      const leftMs = Math.max(0, untilMs - store.clock.nowMs());
+      // A hint does not shorten it: the end of the start before is one, and may come late.
+      await pause(store, Math.min(leftMs, ROUTE_PAUSE_MS * 2 ** (tries - 2)), signal);
     }
     const waitMs = Math.max(0, untilMs - store.clock.nowMs());
     const found = await connected(deps, { ...input, waitMs }, asking);
