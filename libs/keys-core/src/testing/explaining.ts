@@ -45,11 +45,15 @@ export interface FilledDatabase {
   readonly close: () => Promise<void>;
 }
 
-/** Fills a database with rows by SQL, and has their statistics gathered. */
+/**
+ * Fills a database with rows by SQL, and has their statistics gathered: of all rows, as a sample differs from run to
+ * run, and so may a plan.
+ */
 export async function fillDatabase(databaseUrl: string, fill: string): Promise<FilledDatabase> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   await client.query(fill);
+  await client.query('set default_statistics_target = 1000');
   await client.query('analyze');
   return {
     client,

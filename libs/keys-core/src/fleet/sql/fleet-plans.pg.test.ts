@@ -13,12 +13,12 @@ const FILL = `
     insert into drone (id, datacenter, clock_id, session, version, programs, capacity, registered_at,
       local_time_ms, heartbeat_at, usage_at, usage)
     select 'd' || i, 'local', gen_random_uuid(), 1, 'v', '[{"name":"room"}]', 100, now(), 1, now(), now(),
-      jsonb_build_object('b' || (i * 50), jsonb_build_array(1, 1))
+      jsonb_build_object('b' || (i * 199), jsonb_build_array(1, 1))
     from generate_series(1, ${String(DRONES)}) i;
     insert into backend (id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
       fencing_token, status, status_rank)
     select 'b' || i, 'd' || (1 + i % ${String(DRONES)}), 'local', gen_random_uuid(), 'room', '[]', '{}', '', 'k' || i, '',
-      gen_random_uuid(), i, 'terminated', case when i % 50 = 0 then 4 else 7 end
+      gen_random_uuid(), i, 'terminated', case when i % 199 = 0 then 4 else 7 end
     from generate_series(1, ${String(BACKENDS)}) i;
     insert into backend_state (backend_id, status)
     select 'b' || i, 'terminated' from generate_series(1, ${String(BACKENDS)}) i;
