@@ -46,7 +46,8 @@ function kind(
       include,
       exclude: EXCLUDED,
       restoreMocks: true,
-      expect: { requireAssertions: true },
+      // A busy machine takes its time: this only ends a test that hangs.
+      expect: { requireAssertions: true, poll: { timeout: 30_000 } },
       // Processes, not threads: a child asks the kernel to end it with the thread that started it.
       pool: 'forks',
       // The sources are loaded once for each worker, not for each file: that took as long as the tests.

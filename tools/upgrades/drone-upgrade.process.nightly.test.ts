@@ -223,7 +223,7 @@ describe('drone upgrade', () => {
     async () => {
       const on = await open('alone', { isSupervised: false });
 
-      const ran = await on.upgrade(['--timeout', '4s']);
+      const ran = await on.upgrade(['--timeout', '15s']);
 
       const { pid } = await agentRecord(on.drone);
       stage.onClose(() => Promise.resolve(process.kill(pid, 'SIGKILL')));

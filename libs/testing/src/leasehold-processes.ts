@@ -43,6 +43,8 @@ export interface ControllerProcessOptions {
   readonly entry?: string | undefined;
   readonly env?: Readonly<Record<string, string>> | undefined;
   readonly readyMsMax?: number | undefined;
+  /** Called with each part that it prints, also before it is ready. */
+  readonly onPrinted?: ((text: string) => void) | undefined;
 }
 
 /** A controller that answers at `url`. */
@@ -66,6 +68,7 @@ export async function startControllerProcess(
       ...options.env,
     },
     readyMsMax: options.readyMsMax,
+    onPrinted: options.onPrinted,
   });
   const url = String(started.ready['url']);
   return { ...started, url, port: Number(new URL(url).port) };

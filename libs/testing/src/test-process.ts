@@ -20,6 +20,8 @@ export interface ProcessSpec {
   readonly readyMsMax?: number | undefined;
   /** Who runs it; by default who runs the test. */
   readonly user?: MachineUser | undefined;
+  /** Called with each part that it prints, also before it is ready. */
+  readonly onPrinted?: ((text: string) => void) | undefined;
 }
 
 /** A process of Leasehold that a test started. */
@@ -54,7 +56,10 @@ export async function startProcess(spec: ProcessSpec): Promise<TestProcess> {
   });
   let printed = '';
   for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => (printed += text));
+    stream?.setEncoding('utf8').on('data', (text: string) => {
+      printed += text;
+      spec.onPrinted?.(text);
+    });
   }
   const exited = exitOf(child);
   const readyMsMax = spec.readyMsMax ?? READY_TIMEOUT_MS;

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate, setTimeout as sleep } from 'node:timers/promises';
 
 /** Long enough for a busy machine: it only decides how soon a test that hangs fails. */
 const PATIENCE_MS = 30_000;
@@ -28,7 +28,10 @@ export async function waitUntil<T>(
   const { pollMs = 20, what = 'what was waited for' } = options;
   const startedAt = performance.now();
   let cause: unknown;
-  while (performance.now() - startedAt < timeoutMs) {
+  for (;;) {
+    // A process that was held up looks once more, when it has taken in what came meanwhile.
+    const isLast = performance.now() - startedAt >= timeoutMs;
+    if (isLast) await setImmediate();
     try {
       const seen = await look();
       if (seen !== undefined && seen !== null && seen !== false) {
@@ -38,6 +41,7 @@ export async function waitUntil<T>(
     } catch (error) {
       cause = error;
     }
+    if (isLast) break;
     await sleep(pollMs);
   }
   throw new Error(`${what} did not happen within ${String(timeoutMs)} ms`, { cause });

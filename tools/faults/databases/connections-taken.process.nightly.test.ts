@@ -94,13 +94,16 @@ async function takeConnections(): Promise<() => Promise<void>> {
   };
 }
 
-/** A controller that starts now. @returns what it logged until it answered, and when that was. */
-async function startAnother(): Promise<{ log: string; atMs: number }> {
+/** What a controller logs while the connections are taken. */
+const WAITS = 'others have all connections of the database: waiting for one';
+
+/** A controller that starts now. @returns when it answered. */
+async function startAnother(onPrinted: (text: string) => void): Promise<number> {
   const home = path.join(folder, 'another-home');
   await mkdir(home, { recursive: true });
-  const another = await startControllerProcess({ databaseUrl: ordinaryUrl, home });
+  const another = await startControllerProcess({ databaseUrl: ordinaryUrl, home, onPrinted });
   lease.onClose(() => another.kill());
-  return { log: another.log(), atMs: machineMs() };
+  return machineMs();
 }
 
 test('all connections are taken by others: renewals go on and nothing is lost, refusals may be repeated, and a controller that starts meanwhile reports it and waits', async () => {
@@ -119,7 +122,8 @@ test('all connections are taken by others: renewals go on and nothing is lost, r
   const giveBack = await takeConnections();
   const takenAtMs = machineMs();
   await untilPassed(TAKEN_MS);
-  const another = startAnother();
+  let printed = '';
+  const another = startAnother((text) => (printed += text));
   // After a time in which nobody asked, so that the connections for that are gone.
   const callers = startCallers({
     apis: [lease.api()],
@@ -127,9 +131,11 @@ test('all connections are taken by others: renewals go on and nothing is lost, r
     count: CALLER_COUNT,
   });
   await lease.untilRenewed(before, 2);
+  await waitUntil(() => printed.includes(WAITS), { what: 'a controller that waits' });
+  const givenBackAtMs = machineMs();
   await giveBack();
   const freeAtMs = machineMs();
-  const { atMs: startedAtMs, log } = await another;
+  const startedAtMs = await another;
   await untilPassed(RESUME_MS_MAX);
   await callers.stop();
   const resumed = callers.answers.find(({ what, atMs }) => what === 'granted' && atMs > freeAtMs);
@@ -147,6 +153,5 @@ test('all connections are taken by others: renewals go on and nothing is lost, r
   }
   expect((resumed?.atMs ?? Infinity) - freeAtMs).toBeLessThan(RESUME_MS_MAX);
   expect(await lease.held('fresh'), 'what was acknowledged').toEqual(callers.granted());
-  expect(startedAtMs).toBeGreaterThan(freeAtMs);
-  expect(log).toContain('others have all connections of the database: waiting for one');
+  expect(startedAtMs).toBeGreaterThan(givenBackAtMs);
 });

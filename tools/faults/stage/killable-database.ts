@@ -3,6 +3,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { startEmbeddedPostgres } from '@leasehold/keys-core/postgres';
 import { connectionOf } from '@leasehold/service-kit';
+import { freePort } from '@leasehold/testing/stack';
 import pg from 'pg';
 import { adopt, backUp, type Backup } from './database-backup.ts';
 
@@ -27,8 +28,9 @@ export interface KillableDatabase {
 export async function startKillableDatabase(): Promise<KillableDatabase> {
   const folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-database-'));
   let dataDir = path.join(folder, 'postgres');
-  let postgres = await startEmbeddedPostgres({ dataDir });
-  const { port } = postgres;
+  // One that the kernel chose may be another's when it is started again.
+  const port = await freePort();
+  let postgres = await startEmbeddedPostgres({ dataDir, port });
   let backupsCount = 0;
   const restart = async (): Promise<void> => {
     postgres = await startEmbeddedPostgres({ dataDir, port });

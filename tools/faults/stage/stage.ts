@@ -13,7 +13,7 @@ import {
 import type pg from 'pg';
 import { buildProgram, PROGRAMS_FOLDER, type ProgramName } from '../leases/stage/build-program.ts';
 import { LeaseRecorder } from '../leases/stage/lease-recorder.ts';
-import { machineMs } from './machine-time.ts';
+import { machineMs, StallWatch } from './machine-time.ts';
 import {
   livesOf,
   openTestimony,
@@ -66,6 +66,7 @@ export class FaultStage extends Stage {
   readonly testimonyFile: string = openTestimony(this.folder);
   #recorder: LeaseRecorder | undefined;
   readonly #built = new Map<ProgramName, Promise<string>>();
+  readonly #stalls = new StallWatch();
 
   /** On a database of its own, unless one is given, with one controller unless more are asked for. */
   static open(options: StageOptions = {}): Promise<FaultStage> {
@@ -73,6 +74,7 @@ export class FaultStage extends Stage {
   }
 
   override async begin(): Promise<this> {
+    this.onClose(() => this.#stalls.end());
     await super.begin();
     this.#recorder = new LeaseRecorder(this.databaseUrl);
     this.onClose(() => this.recorder.close());
@@ -138,6 +140,11 @@ export class FaultStage extends Stage {
     const promise = this.recorder.promises(answer.leaseId).at(-1);
     if (promise === undefined) throw new Error(`the grant of ${answer.key.name} was never seen`);
     return promise.notAfterMs;
+  }
+
+  /** For how long of this time the machine stood still, which is no fault of what is timed. */
+  stoodStillMs(fromMs: number, toMs: number): number {
+    return this.#stalls.stoodStillMs(fromMs, toMs);
   }
 
   /** The lives of the backends of a key so far. */

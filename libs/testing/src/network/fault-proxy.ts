@@ -101,6 +101,7 @@ export async function startFaultProxy(
   };
 
   const server = createServer((near) => {
+    near.on('error', () => undefined);
     if (nowhere.isRefusing) {
       near.resetAndDestroy();
       return;

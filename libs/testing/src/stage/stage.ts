@@ -13,7 +13,7 @@ import type { Credentials } from '@leasehold/keys-core/access';
 import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { startFaultProxy, type FaultProxy } from '../network/fault-proxy.ts';
-import { reservePorts } from '../network/free-port.ts';
+import { freePort, reservePorts } from '../network/free-port.ts';
 import { copyTemplate } from '../postgres/template-copy.ts';
 import { startProcess, type TestProcess } from '../test-process.ts';
 import { waitUntil } from '../wait-until.ts';
@@ -253,7 +253,8 @@ export class Stage implements AsyncDisposable {
     const controller = await startControllerProcess({
       databaseUrl: options.databaseUrl ?? controllersUrl ?? this.#databaseUrl,
       home: this.home,
-      port: options.port,
+      // It may be started again there: one that the kernel chose may be another's by then.
+      port: options.port ?? (await freePort()),
       entry: clock === undefined ? entry : await skewedEntry(this.folder, entry, clock),
       env: {
         ...variablesOf(ladder),
