@@ -77,7 +77,7 @@ describe('a network that fails', () => {
     const proxy = await aProxy();
     const key = randomUUID();
     const lease = await aClient({ url: proxy.url })
-      .defineLease(['dropped'], { ttlMs: 3_000 })
+      .defineLease(['dropped'], { ttlMs: 9_000 })
       .acquire(key);
     const before = await view('dropped', key);
 
@@ -149,7 +149,7 @@ describe('environments', () => {
     const client = aClient();
     const attempt = await client.environments.tryAcquire(environment, {
       action: 'deploy',
-      durationMs: 1_500,
+      durationMs: 6_000,
       renew: true,
     });
     if (attempt.outcome !== 'granted') throw new Error('held');
@@ -157,7 +157,7 @@ describe('environments', () => {
 
     await waitUntil(async () => {
       const seen = await on.operator.api.environments.get.query({ environment });
-      return Date.parse(seen?.expiresAt ?? '') > Date.parse(before?.expiresAt ?? '') + 2_000;
+      return Date.parse(seen?.expiresAt ?? '') > Date.parse(before?.expiresAt ?? '');
     });
 
     expect(attempt.lease.isHeld).toBe(true);

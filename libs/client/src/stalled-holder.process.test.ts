@@ -64,7 +64,7 @@ test('C23 F1 a holder that is stopped for twice its TTL does no guarded work on 
   onTestFinished(() => other.close());
   await using next = await other
     .defineLease(['stall'], { ttlMs: TTL_MS })
-    .acquire('k', { waitMs: 10_000 });
+    .acquire('k', { waitMs: 10_000, ttlMs: 60_000 });
   const takenAtMs = Number(process.hrtime.bigint() / 1_000_000n);
   await waitUntil(() => performance.now() - stoppedAtMs > 2 * TTL_MS);
   holder.signal('SIGCONT');

@@ -63,7 +63,7 @@ describe.each(['ws', 'http'] as const)('several leases over %s', (transport) => 
     const scopes = someScopes(2);
     const bob = aClient({ transport }).defineLease(['together']);
     const held = await bob.acquire(scopes[1]?.key ?? '');
-    const waiting = aClient({ transport }).acquireAll(scopes, { waitMs: 30_000, ttlMs: 3_000 });
+    const waiting = aClient({ transport }).acquireAll(scopes, { waitMs: 30_000, ttlMs: 9_000 });
     await waitUntil(async () => {
       const waiters = scopes.map(({ key }) =>
         on.operator.api.leases.waiters.query({ namespace: NAMESPACE, key }),
@@ -108,7 +108,7 @@ describe('several leases of one process', () => {
 
   test('when one of those that are kept is revoked, the others are renewed until they are released', async () => {
     const scopes = someScopes(2);
-    const leases = await aClient().acquireAll(scopes, { ttlMs: 3_000 });
+    const leases = await aClient().acquireAll(scopes, { ttlMs: 9_000 });
     keepUntilReleased(leases);
     const ended = endOf(leases.signal);
     const leaseId = leases.grants[0]?.leaseId ?? '';

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createLeasehold, type Leasehold } from '../index.ts';
 import type { Lease } from '../lease/lease.ts';
 
-const TTL_MS = 5_000;
+const TTL_MS = 9_000;
 
 /** Two controllers of one database, the first one seen through a proxy. */
 async function twoControllers() {
