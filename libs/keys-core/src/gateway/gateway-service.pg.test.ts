@@ -67,13 +67,14 @@ const startedAfter = (on: Keys, before: string | null): Promise<string> =>
     return backendId === before ? undefined : (backendId ?? undefined);
   });
 
-/** A question about a route that has started a backend, and waits for it. */
+/** A question about a route that has started a backend, and waits for it; refused, maybe, before the test looks. */
 async function aWaitingStart(on: Gateways, waitMs = 20_000) {
   const drone = await aDrone(on.store.vital, { capacity: 100 });
   const access = accessOf();
   const { token } = await on.gateway.sign({ key: keyNamed('demo'), access, spawn: ROOM });
   const { claims } = await judge(on, token);
   const asked = route(on, { start: claims?.start, waitMs });
+  asked.catch(() => undefined);
   return { drone, asked, backendId: await startedAfter(on, null) };
 }
 

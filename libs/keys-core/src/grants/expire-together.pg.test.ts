@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createReaper } from '../keys/index.ts';
 import { onlyRow } from '../postgres/sql.ts';
+import { openSession } from '../testing/coordinator-fixture.ts';
 import {
   age,
   eventsOf,
@@ -13,8 +14,9 @@ import {
 const LEASES = 10_000;
 
 /** Leases that all expired a moment ago, and one in between that has not. */
-async function expireTogether({ store }: Kernel): Promise<void> {
-  await store.general.$queryRaw`
+async function expireTogether(kernel: Kernel): Promise<void> {
+  const session = await openSession(kernel);
+  await session.query(`
     insert into lease (
       face, namespace, name, lease_id, fencing_token, holder, principal, ttl_ms, renew_after_ms,
       soft_after_ms, hard_after_ms, granted_at, renewed_at, expires_at
@@ -22,8 +24,7 @@ async function expireTogether({ store }: Kernel): Promise<void> {
     select 'lease', 'burst', 'l' || n, gen_random_uuid(), n, 'h', 'p', 60000, 20000, 50000, 50000,
       clock_timestamp() - interval '61 seconds', clock_timestamp() - interval '61 seconds',
       clock_timestamp() + case when n = 5000 then 1 else -1 end * interval '60 seconds'
-    from generate_series(1, ${LEASES + 1}::int) n
-    returning 1 as one`;
+    from generate_series(1, ${String(LEASES + 1)}) n`);
 }
 
 interface Ends {

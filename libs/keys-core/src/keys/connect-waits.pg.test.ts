@@ -249,12 +249,17 @@ describe('what callers waited for', () => {
   const lately = { windowMinutes: 60, limit: 5 };
 
   test('has the waits for a key, those that are over too, and who held it', async () => {
-    const on = await openKeys();
-    const { operations } = await openOperatedLeases({ databaseUrl: on.databaseUrl });
+    const time = await passingTime();
+    const { databaseUrl, clock } = time;
+    const on = await openKeys({ databaseUrl, clock });
+    const { operations } = await openOperatedLeases({ databaseUrl, clock });
     const drone = await aDrone(on.store.general);
     const old = await connect(on);
     await on.keys.report(reportOf(drone, old.backendId, 'terminating'));
-    const refused = await connect(on, { waitMs: 300 }).catch((error: unknown) => error);
+    const first = connect(on, { waitMs: 300 }).catch((error: unknown) => error);
+    await someoneWaits(on);
+    await time.pass(300);
+    const refused = await first;
     const waiting = connect(on, { waitMs: LONG_WAIT_MS });
     await someoneWaits(on);
     const during = await operations.mostWaited(lately, OPERATOR);

@@ -67,6 +67,12 @@ async function rest({ store }: Keys, backendId: string, ms: number): Promise<voi
     from aged where c.backend_id = aged.id`;
 }
 
+/** On a clock that stands still, so that no time passes but what {@link rest} lets pass. */
+async function openStill(): Promise<Keys> {
+  const { databaseUrl, clock } = await passingTime();
+  return openKeys({ databaseUrl, clock });
+}
+
 async function stopIdle({ store }: Keys): Promise<string[]> {
   const { stopped } = await stopIdleBackends(store, HEARTBEAT_MS.standard);
   return stopped.map(({ backendId }) => backendId);
@@ -110,7 +116,7 @@ describe('a backend that nobody has used for its idle time', () => {
   });
 
   test('is not stopped a moment too early', async () => {
-    const on = await openKeys();
+    const on = await openStill();
     const { backendId } = await aSleeper(on);
     await rest(on, backendId, IDLE_SECONDS * 1_000 - 2_000);
 
@@ -132,7 +138,7 @@ describe('a backend that nobody has used for its idle time', () => {
 
 describe('idle time', () => {
   test('counts from when the backend is ready', async () => {
-    const on = await openKeys();
+    const on = await openStill();
     const drone = await aDrone(on.store.general);
     const { backendId } = await connect(on, sleepy());
     await rest(on, backendId, 10 * IDLE_SECONDS * 1_000);
@@ -340,7 +346,7 @@ describe('what the database cannot know is no idleness', () => {
 
 describe('uses that a gateway reports', () => {
   test('move the last use forward, never back, and tell how long the backend may be used', async () => {
-    const on = await openKeys();
+    const on = await openStill();
     const { leaseId, backendId } = await aSleeper(on);
     await rest(on, backendId, 8_000);
 

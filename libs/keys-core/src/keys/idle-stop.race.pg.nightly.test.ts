@@ -8,9 +8,8 @@ test(
   `${String(RACES)} callers that come when their backend is to be stopped: none is sent to what is being stopped, and no backend lives on unused, seed ${String(seed())}`,
   { timeout: RACES * 200 },
   async () => {
-    const { kept, stopped, betrayed, overdue } = await raceIdleStops(RACES, seed());
+    const { betrayed, overdue } = await raceIdleStops(RACES, RACES / 40, seed());
 
     expect({ betrayed, overdue }).toEqual({ betrayed: 0, overdue: 0 });
-    expect(Math.min(kept, stopped)).toBeGreaterThan(RACES / 40);
   },
 );

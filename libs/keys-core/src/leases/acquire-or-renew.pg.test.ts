@@ -9,6 +9,7 @@ import {
 } from '../testing/coordinator-fixture.ts';
 import { age, eventsOf, granted, openKernel } from '../testing/kernel-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 
 describe('acquireOrRenew', () => {
   test('grants a free lease, renews it with the same token, and refuses another holder', async () => {
@@ -91,7 +92,7 @@ describe('acquireOrRenew', () => {
   });
 
   test('overtakes no caller that waits in line, and still renews for the holder', async () => {
-    const kernel = await openKernel();
+    const kernel = await openKernel({ databaseUrl: await createSlowDatabase() });
     const [alice, bob] = [aCoordinator(kernel, 'alice'), aCoordinator(kernel, 'bob')];
     const lease = aUseCase('leader');
     await alice.acquireOrRenew(lease);

@@ -7,9 +7,10 @@ import { acquire, acquired, type Leases, openLeases } from '../testing/lease-fix
 import { passingTime } from '../testing/passing-time.ts';
 import { watchStatements } from '../testing/sent-statements.ts';
 
-/** A controller whose time stands still: nothing is sent that waits for a moment. */
+/** A controller for which no moment ever comes: nothing is sent that waits for one. */
 async function inStillTime(): Promise<Leases> {
-  const { databaseUrl, clock } = await passingTime();
+  const { databaseUrl, clock: still } = await passingTime();
+  const clock = { ...still, at: () => () => undefined };
   const one = await openLeases({ databaseUrl, clock, clockWatch: TRUSTING_WATCH });
   await one.store.witness.look();
   await hearsHints(one);

@@ -13,6 +13,7 @@ import {
   SERVICE,
 } from '../testing/lease-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import {
   acquireAll,
   allOf,
@@ -72,7 +73,7 @@ describe('an acquire of several leases, of which others may hold some too', () =
   });
 
   test('waits in the lines of pools with others, and is granted in its turn', async () => {
-    const at = await openLeases();
+    const at = await openLeases({ databaseUrl: await createSlowDatabase() });
     await declarePermits(at, { perKey: 1 }, 'exports');
     const x = { namespace: 'exports', name: 'x' };
     const held = await acquired(at, { ...x, mode: 'permit', holder: 'bob' });
@@ -92,7 +93,7 @@ describe('an acquire of several leases, of which others may hold some too', () =
   });
 
   test('goes on waiting when the holder of a lease begins to share it', async () => {
-    const at = await openLeases();
+    const at = await openLeases({ databaseUrl: await createSlowDatabase() });
     const lease = await one(at, 'b', { holder: 'bob' });
     const waiting = await inLines(at, ['a', 'b'], { holder: 'alice' });
 
@@ -203,7 +204,7 @@ describe('an acquire of more permits than a namespace has together', () => {
 });
 
 test('a permit that only those keep back who wait for other keys is refused with the first of them', async () => {
-  const at = await openLeases();
+  const at = await openLeases({ databaseUrl: await createSlowDatabase() });
   await declarePermits(at, { perKey: 1, total: 1 }, 'exports');
   const held = await one(at, 'a', { holder: 'bob' });
   const waiting = await inLines(at, [permit('exports', 'x'), 'a'], { holder: 'alice' });

@@ -17,6 +17,7 @@ import {
   SERVICE,
 } from '../testing/lease-fixture.ts';
 import { remove } from '../testing/model/remove.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import type { GrantedLease } from './lease-types.ts';
 
 const TTL_MS = 60_000;
@@ -37,7 +38,7 @@ async function writtenOf({ store }: Leases): Promise<{ events: string[]; owedCou
 
 describe('H-orphan-grant a grant that is to be confirmed', () => {
   test('is short, and has its whole TTL from its first renewal on', async () => {
-    const one = await openLeases();
+    const one = await openLeases({ databaseUrl: await createSlowDatabase() });
     const lease = await acquired(one, { confirms: true, ttlMs: TTL_MS, localTimeMs: 1_000_000 });
     const [first] = await one.store.general.$queryRaw<{ leftMs: number; ttlMs: number }[]>`
       select date_part('epoch', expires_at - granted_at) * 1000 as "leftMs", ttl_ms as "ttlMs"
@@ -110,7 +111,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
   });
 
   test('is returned again with the rest of its short term, even to a retry that does not ask to confirm', async () => {
-    const one = await openLeases();
+    const one = await openLeases({ databaseUrl: await createSlowDatabase() });
     const idempotencyKey = randomUUID();
     const first = await acquired(one, { idempotencyKey, confirms: true, waitMs: 1_000 });
     await age(one, first.leaseId, 300);
@@ -177,7 +178,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
   test.each(ENDS.filter(([by]) => by !== 'the reaper of its use case'))(
     'and was, then expired and is ended by %s, owes its callback like any other',
     async (_by, end) => {
-      const one = await openLeases();
+      const one = await openLeases({ databaseUrl: await createSlowDatabase() });
       const lease = await acquired(one, { confirms: true });
       await heartbeat(one, lease);
       await age(one, lease.leaseId, 60_000);

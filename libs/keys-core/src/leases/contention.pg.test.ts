@@ -6,6 +6,7 @@ import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, ALIVE, inLine, lineOf, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import { createLeasesTogether } from './acquiring-all.ts';
 import type { ContentionView } from './lease-types.ts';
 
@@ -24,7 +25,7 @@ function chainsOf(items: readonly ContentionView[]): Record<string, (string | un
 }
 
 test('a holder that waits itself is shown with what it waits for, and those who wait in a circle both are', async () => {
-  const on = await openOperatedLeases();
+  const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
   await acquired(on, { ...OF, name: 'a', holder: 'ann' });
   await acquired(on, { ...OF, name: 'b', holder: 'bob' });
   await acquired(on, { ...OF, name: 'c', holder: 'cay' });
@@ -45,7 +46,7 @@ test('a holder that waits itself is shown with what it waits for, and those who 
 });
 
 test('a holder is not shown to wait with another token, in a namespace that the caller may not see, or for itself alone', async () => {
-  const on = await openOperatedLeases();
+  const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
   await acquired(on, { ...OF, name: 'a', holder: 'ann' });
   await acquired(on, { namespace: 'hidden', name: 'h', holder: 'hal' });
   await inLine(on, 'bob', { ...OF, name: 'a' });
@@ -66,7 +67,7 @@ test('a holder is not shown to wait with another token, in a namespace that the 
 });
 
 test('those who share a lease are counted, and the first three are named', async () => {
-  const on = await openOperatedLeases();
+  const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
   for (const [index, holder] of ['r1', 'r2', 'r3', 'r4'].entries()) {
     await acquired(on, {
       ...OF,
@@ -94,7 +95,7 @@ test('those who share a lease are counted, and the first three are named', async
 });
 
 test('who waits for a permit is shown with how many there are, for each key and for all', async () => {
-  const on = await openOperatedLeases();
+  const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
   await declarePermits(on, { perKey: 2, total: 3 }, NAMESPACE);
   for (const name of ['x', 'x', 'y']) await acquired(on, { ...OF, name, mode: 'permit' });
   await inLine(on, 'late', { ...OF, name: 'y', mode: 'permit' });
@@ -110,7 +111,7 @@ test('who waits for a permit is shown with how many there are, for each key and 
 });
 
 test('of who waits because all keys together have no more permits it is told, also why, how many are used', async () => {
-  const on = await openOperatedLeases();
+  const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
   await declarePermits(on, { perKey: 2, total: 3 }, NAMESPACE);
   for (const name of ['x', 'x', 'y']) await acquired(on, { ...OF, name, mode: 'permit' });
   await inLine(on, 'late', { ...OF, name: 'z', mode: 'permit' });
@@ -123,7 +124,7 @@ test('of who waits because all keys together have no more permits it is told, al
 });
 
 test('a request for several leases is shown in each line with what else it wants', async () => {
-  const on = await openOperatedLeases();
+  const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
   const names = ['a', 'b', 'c', 'd', 'e'];
   await acquired(on, { ...OF, name: 'e', holder: 'ann' });
   const together = createLeasesTogether({ store: on.store });

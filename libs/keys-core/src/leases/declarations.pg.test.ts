@@ -4,6 +4,7 @@ import { age } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, lineOf, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
 
@@ -56,7 +57,7 @@ describe('declarations', () => {
   });
 
   test('show how many of their leases are held now, and how many callers wait', async () => {
-    const on = await openOperatedLeases();
+    const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
     const declarations = ['a', 'a.c'].map((namespace) => ({ namespace, ttlMs: 30_000 }));
     await on.operations.declare({ declarations }, SERVICE);
     await acquired(on, { namespace: 'a', name: 'one' });

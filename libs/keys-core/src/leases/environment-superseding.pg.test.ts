@@ -6,7 +6,7 @@ import { takeTurnsInLine } from '../grants/sql/environment-line.ts';
 import { removeOldLeaseRows } from '../grants/sql/retention.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
-import { aGate } from '../testing/coordinator-fixture.ts';
+import { aGate, openSession } from '../testing/coordinator-fixture.ts';
 import { eventsOf, MACHINE_CLOCK } from '../testing/kernel-fixture.ts';
 import {
   acquire,
@@ -14,13 +14,13 @@ import {
   ALIVE,
   codeOf,
   inLine,
-  isSomeoneWaiting,
   type Leases,
   lineOf,
   openLeases,
   released,
   SERVICE,
 } from '../testing/lease-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import type { AcquireInput } from './lease-types.ts';
 
 const OPERATOR: Caller = {
@@ -117,7 +117,7 @@ describe('a request by a caller that has lost its grant', () => {
   });
 
   test('is refused if its grant was revoked by what supersedes, whatever the roles', async () => {
-    const at = await openLeases({}, 'environment');
+    const at = await openLeases({ databaseUrl: await createSlowDatabase() }, 'environment');
     const held = await acquired(at, DEPLOY);
     const idempotencyKey = randomUUID();
     const wait = { ...DEPLOY, confirms: true, idempotencyKey };
@@ -138,6 +138,7 @@ describe('a request by a caller that has lost its grant', () => {
     const one = await openLeases({}, 'environment');
     const two = await openLeases({ databaseUrl: one.databaseUrl }, 'environment');
     const lostKey = await lost(one);
+    const locksAwaited = await watchLocks(one);
     const [locked, end] = [aGate(), aGate()];
     const turn = one.store.general.$transaction(async (tx) => {
       await takeTurnsInLine(tx, DEPLOY);
@@ -146,9 +147,9 @@ describe('a request by a caller that has lost its grant', () => {
     });
     await locked.opened;
     const next = newer(one);
-    await waitUntil(() => isSomeoneWaiting(one));
+    await waitUntil(async () => (await locksAwaited()) > 0);
     const asked = codeOf(again(two, lostKey));
-    await waitUntil(async () => (await locksAwaited(one)) === 2);
+    await waitUntil(async () => (await locksAwaited()) === 2);
     end.open();
     await Promise.all([turn, next]);
 
@@ -264,6 +265,7 @@ test.each([
   async (what, write) => {
     const at = await openLeases({}, 'environment');
     if (what === 'a grant') await released(at, await acquired(at, DEPLOY));
+    const locksAwaited = await watchLocks(at);
     const leaseId = randomUUID();
     const [written, end] = [aGate(), aGate()];
     // As a first try writes it, which waits in no line.
@@ -276,7 +278,7 @@ test.each([
 
     const next = acquire(at, { ...DEPLOY, holder: 'new', supersede: 'running' });
     next.catch(() => undefined);
-    await waitUntil(() => isSomeoneWaiting(at));
+    await waitUntil(async () => (await locksAwaited()) > 0);
     end.open();
     await granting;
     await inLine(at, 'later', DEPLOY);
@@ -285,15 +287,10 @@ test.each([
   },
 );
 
-async function locksAwaited({ store }: Leases): Promise<number> {
-  const rows = await store.general.$queryRaw<unknown[]>`
-    select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
-  return rows.length;
-}
-
 test('a request that supersedes what runs is not passed by one that has waited for its lock', async () => {
   const at = await openLeases({}, 'environment');
   await released(at, await acquired(at, { ...DEPLOY, holder: 'before' }));
+  const locksAwaited = await watchLocks(at);
 
   const { newest, older } = await at.store.general.$transaction(async (tx) => {
     // The newest keeps the environment locked until this ends: it is about to record that it supersedes.
@@ -303,12 +300,12 @@ test('a request that supersedes what runs is not passed by one that has waited f
       )
       values ('team', 'prod', 'deploy', 0, clock_timestamp(), 0, gen_random_uuid(), '{}')`;
     const superseding = acquire(at, { ...DEPLOY, holder: 'newest', supersede: 'running' });
-    await waitUntil(() => areWaiting(at, 1));
+    await waitUntil(async () => (await locksAwaited()) > 0);
     let isRefused = false;
     const passing = acquire(at, { ...DEPLOY, holder: 'older', waitMs: 0 })
       .then(({ outcome }) => outcome, String)
       .finally(() => (isRefused = true));
-    await waitUntil(async () => isRefused || (await areWaiting(at, 2)));
+    await waitUntil(async () => isRefused || (await locksAwaited()) >= 2);
     // Not waited for in here.
     return { newest: () => superseding, older: () => passing };
   });
@@ -317,10 +314,13 @@ test('a request that supersedes what runs is not passed by one that has waited f
   expect(await newest()).toMatchObject({ outcome: 'granted' });
 });
 
-/** Whether so many sessions wait for a lock of others. */
-async function areWaiting({ store }: Leases, count: number): Promise<boolean> {
-  const rows = await store.general.$queryRaw<unknown[]>`
-    select from pg_stat_activity
-    where wait_event_type = 'Lock' and datname = current_database()`;
-  return rows.length >= count;
+/** How many wait for a lock of others, by a session that is open before the first of them waits: they may give up. */
+async function watchLocks(at: Leases): Promise<() => Promise<number>> {
+  const session = await openSession(at);
+  return async () => {
+    const { rows } = await session.query(
+      `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+    );
+    return rows.length;
+  };
 }

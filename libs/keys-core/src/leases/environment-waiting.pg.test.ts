@@ -8,7 +8,7 @@ import { dropLapsedTickets } from '../grants/sql/line.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { leaseTopic } from '../kernel/resource.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
-import { aGate } from '../testing/coordinator-fixture.ts';
+import { aGate, openSession } from '../testing/coordinator-fixture.ts';
 import { aGuard, aRequest, BY, eventsOf } from '../testing/kernel-fixture.ts';
 import {
   aCaller,
@@ -23,6 +23,7 @@ import {
   openLeases,
   released,
 } from '../testing/lease-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import { createJoinForEnvironment, type Superseded } from './environment-waiting.ts';
 import { createFreezeService } from './index.ts';
 import type { AcquireInput, GrantedLease } from './lease-types.ts';
@@ -214,10 +215,11 @@ describe('the line for an environment', () => {
   test('has a bounded number of places that have lapsed and are kept for their requests', async () => {
     const at = await open();
     await acquired(at, DEPLOY);
-    await at.store.general.$executeRaw`
+    const session = await openSession(at);
+    await session.query(`
       insert into lease_waiter (face, namespace, name, ticket_id, waiter, principal, valid_until)
       select 'environment', 'team', 'prod', gen_random_uuid(), 'w', 'token-s', clock_timestamp()
-      from generate_series(1, 10000)`;
+      from generate_series(1, 10000)`);
 
     expect(await codeOf(acquire(at, { ...DEPLOY, waitMs: 100 }))).toBe('request.rate_limited');
     await queued(at, 'another', {}, OPERATOR);
@@ -382,7 +384,8 @@ describe('a request that supersedes', () => {
   test('supersedes all of very many whose places have lapsed, and joins the line', async () => {
     const at = await open();
     await acquired(at, DEPLOY);
-    await at.store.general.$executeRaw`
+    const session = await openSession(at);
+    await session.query(`
       with request as (
         insert into lease_request (id, lease_id, face)
         select gen_random_uuid(), gen_random_uuid(), 'environment' from generate_series(1, 8000)
@@ -393,7 +396,7 @@ describe('a request that supersedes', () => {
       )
       select 'environment', 'team', 'prod', r.lease_id, 'away', 'token-away',
         clock_timestamp() - interval '1 hour', 'deploy', r.id
-      from request r`;
+      from request r`);
 
     await queued(at, 'new', { supersede: 'waiting' });
 
@@ -405,7 +408,7 @@ describe('a request that supersedes', () => {
   });
 
   test('tells one that was granted, and had not confirmed that yet, who has superseded it', async () => {
-    const at = await open();
+    const at = await open(await createSlowDatabase());
     const held = await acquired(at, DEPLOY);
     const wait = { ...DEPLOY, waitMs: 60_000, confirms: true, idempotencyKey: randomUUID() };
     const { answer } = await inLine(at, 'v1', wait);

@@ -464,9 +464,9 @@ describe('a freeze that is made while environments are acquired', () => {
       expect(grants.size).toBe(1);
       let isFrozen = false;
       const made = frozen(other, { namespace: 'team', name: null }).then(() => (isFrozen = true));
-      await waitUntil(() => isLockAwaited(other, 'ExclusiveLock'));
+      await waitUntil(() => isLockAwaited(tx, 'ExclusiveLock'));
       const asked = codeOf(deploy(other, { name: 'test' }));
-      await waitUntil(() => isLockAwaited(other, 'RowShareLock'));
+      await waitUntil(() => isLockAwaited(tx, 'RowShareLock'));
       expect(isFrozen).toBe(false);
       // Not waited for in here: they wait for this transaction.
       return { freezing: () => made, late: () => asked };
@@ -517,8 +517,8 @@ describe('a freeze that is made while environments are acquired', () => {
       where e.kind in ('granted', 'taken_over') and e.at > f.created_at`;
   }
 
-  async function isLockAwaited({ store }: Frozen, mode: string): Promise<boolean> {
-    const rows = await store.general.$queryRaw<unknown[]>`
+  async function isLockAwaited(tx: Pick<Frozen['store']['general'], '$queryRaw'>, mode: string) {
+    const rows = await tx.$queryRaw<unknown[]>`
       select from pg_locks
       where relation = 'environment_freeze'::regclass and not granted and mode = ${mode}`;
     return rows.length > 0;

@@ -7,6 +7,7 @@ import { age, eventsOf } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, lineOf, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import type { LeaseListInput } from './lease-types.ts';
 
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
@@ -223,7 +224,7 @@ describe('a list of leases', () => {
 
 describe('waiters', () => {
   test('are shown in order for one lease, and for all leases with the holder that they wait for', async () => {
-    const on = await openOperatedLeases();
+    const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
     const lease = await acquired(on, { namespace: 'a', holder: 'holder' });
     const answers = [];
     for (const holder of ['first', 'second']) {

@@ -14,6 +14,7 @@ import {
   SERVICE,
 } from '../testing/lease-fixture.ts';
 import { openOperatedLeases } from '../testing/lease-operations-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import type { GrantedLease, LeaseListInput } from './lease-types.ts';
 import { dropOldDeclarations } from './sql/declarations.ts';
 import { readPermitShares } from './sql/permits.ts';
@@ -240,7 +241,7 @@ describe('the number of permits', () => {
   });
 
   test('is shown to those who look for the name, and who waits is shown with who holds a permit', async () => {
-    const on = await openOperatedLeases();
+    const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
     await on.operations.declare(declaring({ perKey: 1, total: 5 }), SERVICE);
     await acquired(on, { mode: 'permit', holder: 'one', name: 'searched' });
     await acquired(on, { mode: 'shared', holder: 'reader', namespace: 'document', name: 'sea' });

@@ -15,6 +15,7 @@ import {
   SERVICE,
 } from '../testing/lease-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 
 const NAMESPACE = 'user.update';
 
@@ -57,7 +58,7 @@ describe('the line of a pool', () => {
   });
 
   test('one that wants a lease alone is not starved by those who come to share it later', async () => {
-    const leases = await openLeases();
+    const leases = await openLeases({ databaseUrl: await createSlowDatabase() });
     const reader = await acquired(leases, { mode: 'shared', holder: 'reader' });
     const writer = await inLine(leases, 'writer');
     const late = await inLine(leases, 'late', { mode: 'shared' });

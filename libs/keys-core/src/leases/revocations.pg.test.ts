@@ -46,6 +46,12 @@ async function heardInTime(heard: RevocationNotice[], leaseId: string): Promise<
   });
 }
 
+async function heardOf(heard: RevocationNotice[], leaseId: string): Promise<RevocationNotice> {
+  return waitUntil(() => heard.find((notice) => notice.leaseId === leaseId), {
+    what: 'the notice',
+  });
+}
+
 const idsOf = (heard: RevocationNotice[]): string[] => heard.map(({ leaseId }) => leaseId);
 
 describe('revocations', () => {
@@ -98,12 +104,12 @@ describe('revocations', () => {
 
     await force(on, own);
     await force(on, others);
-    await heardInTime(first.heard, own.leaseId);
-    await heardInTime(other.heard, others.leaseId);
+    await heardOf(first.heard, own.leaseId);
+    await heardOf(other.heard, others.leaseId);
     // Meanwhile the watch reads again what it has seen already.
     const marker = await acquired(on, { name: 'marker' });
     await forceUnheard(on, marker);
-    await heardInTime(first.heard, marker.leaseId);
+    await heardOf(first.heard, marker.leaseId);
 
     expect(idsOf(first.heard)).toEqual([own.leaseId, marker.leaseId]);
     expect(idsOf(second.heard)).toEqual([own.leaseId, marker.leaseId]);
@@ -117,9 +123,9 @@ describe('revocations', () => {
     const next = await acquired(on, {}, { caller: OTHER });
 
     const [first, other] = [listen(on), listen(on, OTHER)];
-    await heardInTime(first.heard, old.leaseId);
+    await heardOf(first.heard, old.leaseId);
     await force(on, next);
-    await heardInTime(other.heard, next.leaseId);
+    await heardOf(other.heard, next.leaseId);
 
     expect(idsOf(first.heard)).toEqual([old.leaseId]);
     expect(idsOf(other.heard)).toEqual([next.leaseId]);
@@ -130,10 +136,10 @@ describe('revocations', () => {
     const stayed = listen(on);
     const lease = await acquired(on);
     await force(on, lease);
-    await heardInTime(stayed.heard, lease.leaseId);
+    await heardOf(stayed.heard, lease.leaseId);
 
     const back = listen(on);
-    await heardInTime(back.heard, lease.leaseId);
+    await heardOf(back.heard, lease.leaseId);
 
     expect(idsOf(stayed.heard)).toEqual([lease.leaseId]);
     expect(idsOf(back.heard)).toEqual([lease.leaseId]);
@@ -155,10 +161,10 @@ describe('revocations', () => {
     );
 
     await force(on, early);
-    await heardInTime(heard, early.leaseId);
+    await heardOf(heard, early.leaseId);
     await client.query('commit');
 
-    await heardInTime(heard, late.leaseId);
+    await heardOf(heard, late.leaseId);
     expect(idsOf(heard)).toEqual([early.leaseId, late.leaseId]);
   });
 
@@ -189,7 +195,7 @@ describe('revocations', () => {
     const lease = await acquired(on);
     await force(on, lease);
 
-    await heardInTime(heard, lease.leaseId);
+    await heardOf(heard, lease.leaseId);
     expect(idsOf(heard)).toEqual([lease.leaseId]);
   });
 
@@ -204,7 +210,7 @@ describe('revocations', () => {
     const second = listen(on);
     await force(on, lease);
 
-    await heardInTime(second.heard, lease.leaseId);
+    await heardOf(second.heard, lease.leaseId);
     expect(first.heard).toEqual([]);
     expect(await released(on, lease)).toBe('revoked');
     expect(on.failures).toEqual([]);

@@ -1,13 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { revoke } from '../grants/sql/revoke.ts';
+import type { Clock } from '../kernel/clock.ts';
 import { aCoordinator, acquired, aUseCase } from '../testing/coordinator-fixture.ts';
-import { age, granted, type Kernel, openKernel } from '../testing/kernel-fixture.ts';
+import {
+  age,
+  granted,
+  type Kernel,
+  openKernel,
+  TRUSTING_WATCH,
+} from '../testing/kernel-fixture.ts';
+import { passingTime } from '../testing/passing-time.ts';
 import type { LeaseUseCase } from './coordinator-types.ts';
 
 /** One lease for `ttlMs`, which a coordinator has just acquired. */
-async function aHolding(ttlMs: number, hooks: Partial<LeaseUseCase<string>> = {}) {
-  const kernel = await openKernel();
+async function aHolding(ttlMs: number, hooks: Partial<LeaseUseCase<string>> = {}, on?: Kernel) {
+  const kernel = on ?? (await openKernel());
   const coordinator = aCoordinator(kernel);
   const lease = aUseCase('a', { durationMs: () => ttlMs, ...hooks });
   const grant = await acquired(coordinator, lease);
@@ -36,17 +44,59 @@ async function untilLate({ store }: Kernel, ttlMs: number): Promise<void> {
   });
 }
 
+/** A kernel for which a moment comes when the test lets time pass, and not before. */
+async function inPassingTime(): Promise<{ on: Kernel; pass: (ms: number) => Promise<void> }> {
+  const time = await passingTime();
+  const moments = new Set<{ readonly atMs: number; readonly fn: () => void }>();
+  const come = (): void => {
+    for (const moment of [...moments]) {
+      if (moment.atMs <= time.clock.nowMs() && moments.delete(moment)) moment.fn();
+    }
+  };
+  const clock: Clock = {
+    nowMs: () => time.clock.nowMs(),
+    at(atMs, fn) {
+      const moment = { atMs, fn };
+      moments.add(moment);
+      setImmediate(come);
+      return () => {
+        moments.delete(moment);
+      };
+    },
+  };
+  const on = await time.open({ clock, clockWatch: TRUSTING_WATCH });
+  await on.store.witness.look();
+  const pass = async (ms: number): Promise<void> => {
+    await time.pass(ms);
+    come();
+  };
+  return { on, pass };
+}
+
+/** When the lease was last renewed, by the database's clock. */
+async function renewedAtMs({ store }: Kernel): Promise<number> {
+  const [row] = await store.general.$queryRaw<{ ms: number }[]>`
+    select date_part('epoch', renewed_at) * 1000 as ms from lease`;
+  return row?.ms ?? NaN;
+}
+
 const forever = (): Promise<never> => new Promise(() => undefined);
 
 describe('work under a lease', () => {
   test('C12 C26 goes on for longer than the lease was granted for; its result is released with the lease', async () => {
     const released: unknown[] = [];
-    const { kernel, coordinator, lease, grant } = await aHolding(1_500, {
+    const { on, pass } = await inPassingTime();
+    const hooks: Partial<LeaseUseCase<string>> = {
       willReleaseOk: (_tx, success, ref) => released.push(success, ref),
-    });
+    };
+    const { kernel, coordinator, lease, grant } = await aHolding(1_500, hooks, on);
 
     const result = await coordinator.whileHeld(lease, async () => {
-      await untilLate(kernel, 1_500);
+      for (let passedMs = 0; passedMs < 2_000; passedMs += 500) {
+        const before = await renewedAtMs(kernel);
+        await pass(500);
+        await waitUntil(async () => (await renewedAtMs(kernel)) > before, { what: 'a heartbeat' });
+      }
       return 'done';
     });
 

@@ -3,6 +3,7 @@ import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
 import { dropGrantedTickets, removeOldLeaseRows } from '../grants/index.ts';
+import { openSession } from '../testing/coordinator-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import {
   aCaller,
@@ -16,6 +17,7 @@ import {
 } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import type { AcquireAnswer, GrantedLease, LeaseWhy, MostWaitedPage } from './lease-types.ts';
 
 const LIMITED = { ...OPERATOR, namespaces: ['a'] };
@@ -59,7 +61,7 @@ async function take(on: OperatedLeases, holder: string, names: readonly string[]
 
 describe('why callers wait for a lease', () => {
   test('tells who holds it and who waits now, and who made whom wait for how long', async () => {
-    const on = await openOperatedLeases();
+    const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
     const first = await acquired(on, { namespace: 'a', holder: 'ann' });
     const bob = await inLine(on, 'bob', { namespace: 'a' });
     const cem = await inLine(on, 'cem', { namespace: 'a' });
@@ -154,12 +156,13 @@ describe('why callers wait for a lease', () => {
   });
 
   test('all who share it, or have a permit, are its holders', async () => {
-    const on = await openOperatedLeases();
+    const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
     for (const total of [null, 5]) {
       const namespace = total === null ? 'a.keys' : 'a.all';
       await declarePermits(on, { perKey: 2, total }, namespace);
       for (const holder of ['ann', 'bob']) {
         await acquired(on, { namespace, holder, mode: 'permit' });
+        await pass(on, 1_000);
       }
       const cem = await inLine(on, 'cem', { namespace, mode: 'permit' });
 
@@ -391,11 +394,12 @@ describe('a caller that is limited to namespaces', () => {
 describe('where too much has happened', () => {
   test('only the newest is read, and the answer says from when on', async () => {
     const on = await openOperatedLeases();
-    await on.store.general.$executeRaw`
+    const session = await openSession(on);
+    await session.query(`
       insert into lease_event (at, face, namespace, name, lease_id, fencing_token, kind, actor, detail)
       select clock_timestamp() - interval '50 minutes' + i * interval '100 milliseconds',
         'lease', 'a', '42', gen_random_uuid(), i, 'granted', 'a', '{"holder":"h","principal":"p"}'
-      from generate_series(1, 25000) i`;
+      from generate_series(1, 25000) i`);
 
     const seen = await why(on);
 

@@ -8,10 +8,12 @@ import { createSearchService } from '../search/index.ts';
 import { recordRefusedRenewals } from '../stats/sql/refusals.ts';
 import { readMostWaitedFor } from '../stats/sql/stats-buckets.ts';
 import { openStream } from '../testing/event-fixture.ts';
+import type { GrantedLease } from '../leases/lease-types.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquired, inLine } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import { createSlowDatabase } from '../testing/shifted-clock.ts';
 
 const SCOPE = { namespace: 'user.update', name: '42' } as const;
 
@@ -30,12 +32,25 @@ const KINDS: readonly Kind[] = [
 
 /** Two hold it, and a third one waits. */
 async function heldByTwo({ mode, permits }: Kind) {
-  const on = await openOperatedLeases();
+  const on = await openOperatedLeases({ databaseUrl: await createSlowDatabase() });
   if (permits !== undefined) await declarePermits(on, permits, SCOPE.namespace);
   const one = await acquired(on, { mode, holder: 'one', metadata: { at: 'work' } });
+  await makeEarlier(on, one, 4);
   const two = await acquired(on, { mode, holder: 'two' });
   await inLine(on, 'three', { mode: mode === 'permit' ? mode : 'exclusive' });
   return { on, one, two };
+}
+
+/** As if it had been granted so much earlier. */
+async function makeEarlier(
+  { store }: OperatedLeases,
+  { leaseId }: GrantedLease,
+  byMs: number,
+): Promise<void> {
+  await store.general.$executeRaw`
+    update lease set granted_at = granted_at - ${byMs} * interval '1 ms' where lease_id = ${leaseId}::uuid`;
+  await store.general.$executeRaw`
+    update lease_event set at = at - ${byMs} * interval '1 ms' where lease_id = ${leaseId}::uuid`;
 }
 
 /** The first state that an observer is told. */
@@ -166,10 +181,8 @@ describe.each(KINDS)('of $kind', (kind) => {
       select to_json(min(granted_at) + interval '1 ms') #>> '{}' as between,
         to_json(clock_timestamp()) #>> '{}' as now
       from lease where lease_id in (${one.leaseId}::uuid, ${two.leaseId}::uuid)`;
-    await on.store.general.$executeRaw`
-      update lease set granted_at = granted_at + interval '2 ms' where lease_id = ${two.leaseId}::uuid`;
-    await on.store.general.$executeRaw`
-      update lease_event set at = at + interval '2 ms' where lease_id = ${two.leaseId}::uuid`;
+    // It may have the time of now, and is still later than the other.
+    await makeEarlier(on, two, 2);
 
     const first = await at(String(row?.between));
     const both = await at(String(row?.now));

@@ -91,12 +91,15 @@ describe('the classification of a failed statement', () => {
       granted(kernel, { name: 'b' }),
     ]);
     const session = await openSession(kernel);
+    // A session looks for a deadlock once in each wait, and fails if it finds one: this one does not look.
+    await session.query(`set deadlock_timeout = '1min'`);
     await session.query('begin');
     await session.query('select from lease where lease_id = $1 for update', [two.leaseId]);
 
     const seen = await failureOf(() =>
       kernel.store.general.$transaction(async (tx) => {
-        await tx.$queryRaw`select set_config('deadlock_timeout', '50ms', true)`;
+        await tx.$queryRaw`select set_config('deadlock_timeout', '50ms', true),
+          set_config('idle_in_transaction_session_timeout', '0', true)`;
         await tx.$queryRaw`select name from lease where lease_id = ${one.leaseId}::uuid for update`;
         const other = session.query('select from lease where lease_id = $1 for update', [
           one.leaseId,
@@ -107,6 +110,12 @@ describe('the classification of a failed statement', () => {
             () => undefined,
           ),
         );
+        await waitUntil(async () => {
+          const waiting = await kernel.store.general.$queryRaw<{ pid: number }[]>`
+            select pid from pg_stat_activity
+            where datname = current_database() and wait_event_type = 'Lock'`;
+          return waiting.length > 0;
+        });
         await tx.$queryRaw`select name from lease where lease_id = ${two.leaseId}::uuid for update`;
       }),
     );
@@ -175,7 +184,7 @@ describe('the classification of a failed statement', () => {
   });
 
   test('57P01: a statement whose session an operator ends has an unknown outcome', async () => {
-    const { store } = await openKernel();
+    const { store } = await openKernel({ renewalTimeoutMs: 60_000 });
 
     const ended = failureOf(() => store.renewals.$queryRaw`select pg_sleep(60)::text`);
     await waitUntil(async () => {

@@ -110,13 +110,18 @@ describe('hints', () => {
     const { proxy, url } = await startUrlProxy(databaseUrl);
     onTestFinished(() => proxy.close());
     // The next step of the listener, when the test says that it is time.
-    let step = (): void => undefined;
+    let next: (() => void) | undefined;
     const clock = {
       nowMs: () => 0,
       at(_atMs: number, fn: () => void) {
-        step = fn;
+        next = fn;
         return () => undefined;
       },
+    };
+    const step = (): void => {
+      const due = next;
+      next = undefined;
+      due?.();
     };
     const failures: unknown[] = [];
     const onError = (error: unknown): void => void failures.push(error);
@@ -124,17 +129,22 @@ describe('hints', () => {
     const looks = counting(hints, 'key:a/b');
     const listener = new HintListener({ databaseUrl: url, hints, clock, onError });
     onTestFinished(() => listener.close());
-    await waitUntil(() => looks.count === 1);
+    // A machine that is busy may not connect in time: then its next step is to connect again.
+    const untilLooked = (times: number): Promise<unknown> =>
+      waitUntil(() => {
+        if (looks.count < times) step();
+        return looks.count === times;
+      });
+    await untilLooked(1);
 
+    failures.length = 0;
     proxy.drop();
-    const probe = step;
-    probe();
+    step();
     await waitUntil(() => failures.length > 0);
     proxy.heal();
-    step();
 
-    await waitUntil(() => looks.count === 2);
-    expect(failures).toMatchObject([{ message: 'Query read timeout' }]);
+    await untilLooked(2);
+    expect(failures[0]).toMatchObject({ message: 'Query read timeout' });
   });
 
   test('a notification in another format is ignored', async () => {

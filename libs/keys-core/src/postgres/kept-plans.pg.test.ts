@@ -74,8 +74,8 @@ test('no plan that a connection keeps reads a whole table, though all were empty
   const kept = [];
   for (const { transitions, renewals } of [store, on.store]) {
     kept.push(
-      ...(await keptPlans(transitions.connections)),
-      ...(await keptPlans(renewals.connections)),
+      ...(await keptPlans(transitions.connections, databaseUrl)),
+      ...(await keptPlans(renewals.connections, databaseUrl)),
     );
   }
 

@@ -109,10 +109,16 @@ describe('migrate', () => {
     await holder.query('lock table lease in access share mode');
 
     const killed = migrate(database.url, dir).catch((error: unknown) => error);
-    await waitUntil(() => hasLockWaiter(), { what: 'the migration to wait for the lock' });
-    await holder.query(
-      `select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
-       where not l.granted and l.locktype = 'relation' and d.datname = current_database()`,
+    // It gives up its wait after a second, and waits again: found and killed in one step.
+    await waitUntil(
+      async () => {
+        const { rowCount } = await holder.query(
+          `select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database
+           where not l.granted and l.locktype = 'relation' and d.datname = current_database()`,
+        );
+        return rowCount === 1;
+      },
+      { what: 'the migration to wait for the lock' },
     );
     await holder.query('rollback');
     await holder.end();

@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { recordHeartbeat } from '../fleet/sql/drone-sessions.ts';
 import {
   connectAt,
   openDatacenters,
@@ -7,14 +6,7 @@ import {
   type TestDatacenters,
 } from '../testing/datacenters-fixture.ts';
 import { OPERATOR, rowCounts } from '../testing/keys-fixture.ts';
-import { homesOf, move, visit } from '../testing/moving/moving-fixture.ts';
-
-/** Keeps the drones reachable, however long the test takes. */
-async function heartbeats(world: TestDatacenters): Promise<void> {
-  for (const { store, drone } of world.all) {
-    await recordHeartbeat(store.vital, { ...drone, localTimeMs: 1_000, load: {} });
-  }
-}
+import { heartbeats, homesOf, move, visit } from '../testing/moving/moving-fixture.ts';
 
 describe('moving a key', () => {
   test('C61 the key lives in the new datacenter, with a greater token, and the old one no longer grants it', async () => {

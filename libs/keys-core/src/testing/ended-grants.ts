@@ -10,6 +10,16 @@ export function revokeByForce(kernel: Kernel, { face, leaseId }: Grant): Promise
   ]);
 }
 
+/** The same, however long somebody keeps the grant locked. */
+export function revokeHoweverLong({ store }: Kernel, { face, leaseId }: Grant): Promise<unknown> {
+  return store.general.$transaction(async (tx) => {
+    await tx.$queryRaw`select set_config('statement_timeout', '0', true)`;
+    return revoke(tx, face, [
+      { leaseId, mode: 'force', abandon: false, actor: 'op', reason: 'test', namespaces: null },
+    ]);
+  });
+}
+
 /** One grant for each way in which a grant ends, and references that never belonged to a grant. */
 export async function refsNotHeld(kernel: Kernel): Promise<GrantRef[]> {
   const expired = await granted(kernel, { name: 'expired' });

@@ -87,13 +87,17 @@ export interface KeptPlan {
  * The plans of the statements that the connections of a pool keep, and those that they would make
  * once PostgreSQL knows the few rows that are there: it plans again after `vacuum` and `analyze`.
  */
-export async function keptPlans(pool: pg.Pool): Promise<KeptPlan[]> {
+export async function keptPlans(pool: pg.Pool, databaseUrl: string): Promise<KeptPlan[]> {
   const kept: KeptPlan[] = [];
   const clients = await Promise.all(Array.from({ length: pool.options.max }, () => pool.connect()));
+  // By a session of its own: a statement of the pool has a time limit, and a vacuum may take longer.
+  const maintenance = new pg.Client({ connectionString: databaseUrl });
+  await maintenance.connect();
   for (const preparation of ['', 'vacuum', 'analyze']) {
-    await clients[0]?.query(preparation);
+    await maintenance.query(preparation);
     for (const client of clients) kept.push(...(await plansOf(client)));
   }
+  await maintenance.end();
   for (const client of clients) client.release();
   return kept;
 }

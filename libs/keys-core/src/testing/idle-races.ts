@@ -40,13 +40,18 @@ export interface IdleRaces {
 
 /**
  * Two controllers of one database send callers to {@link KEYS} backends, and look for idle ones, all at the moment at
- * which the idle time of each is over; round after round. Time passes between the rounds alone.
+ * which the idle time of each is over; round after round. Time passes between the rounds alone. It goes on until
+ * there were this many races, and each side has won more than `winsMin` of them.
  */
-export async function raceIdleStops(races: number, seed: number): Promise<IdleRaces> {
+export async function raceIdleStops(
+  races: number,
+  winsMin: number,
+  seed: number,
+): Promise<IdleRaces> {
   const generator = xoroshiro128plus(seed);
   const race = await IdleRace.open(() => (generator.next() >>> 0) / 2 ** 32);
   const result = { races: 0, kept: 0, stopped: 0, betrayed: 0, overdue: 0 };
-  while (result.races < races) {
+  while (result.races < races || Math.min(result.kept, result.stopped) <= winsMin) {
     const round = await race.round();
     result.races += round.races;
     result.kept += round.kept;

@@ -1,4 +1,5 @@
-import { replaceClock, SHIFTED_CLOCK } from '@leasehold/testing';
+import { createTestDatabase, replaceClock, SHIFTED_CLOCK } from '@leasehold/testing';
+import pg from 'pg';
 import { onTestFinished } from 'vitest';
 
 /**
@@ -19,6 +20,40 @@ export async function makeClockShiftable(
  */
 export async function freezeClock(databaseUrl: string): Promise<(atMs: number) => Promise<void>> {
   return clockOf(databaseUrl, 'select to_timestamp(value / 1000) from shifted.clock');
+}
+
+/** How much slower than the real time: a place in line lasts for 25 s, a grant that is not confirmed for 45 s. */
+const SLOWDOWN = 50;
+
+/** Defaults hold the function itself and not its name. */
+const SET_DEFAULTS = `
+  do $$
+  declare
+    place record;
+  begin
+    for place in
+      select d.adrelid::regclass as tab, a.attname as col
+      from pg_attrdef d join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum
+      where pg_get_expr(d.adbin, d.adrelid) = 'real_clock_timestamp()'
+    loop
+      execute format('alter table %s alter column %I set default clock_timestamp()', place.tab, place.col);
+    end loop;
+  end $$`;
+
+/**
+ * A database whose clock is slow, for tests in which nothing may lapse while the machine is held up. Timers of the
+ * server and of this process are as quick as ever; what happens soon after something else has the same time.
+ * @returns its address.
+ */
+export async function createSlowDatabase(): Promise<string> {
+  const { url } = await createTestDatabase();
+  const start = `to_timestamp(${String(Date.now() / 1_000)})`;
+  await clockOf(url, `select ${start} + (real_clock_timestamp() - ${start}) / ${String(SLOWDOWN)}`);
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  await client.query(SET_DEFAULTS);
+  await client.end();
+  return url;
 }
 
 async function clockOf(

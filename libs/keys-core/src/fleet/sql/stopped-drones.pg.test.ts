@@ -12,8 +12,9 @@ import {
   readOfferedPrograms,
 } from './drones.ts';
 
-const HEARTBEAT_MS = 1_000;
-const LONG_AGO_MS = 60_000;
+/** So long that a busy machine does not make a drone of a test unreachable. */
+const HEARTBEAT_MS = 60_000;
+const LONG_AGO_MS = 10 * HEARTBEAT_MS;
 const CHOICE = {
   program: 'room',
   args: [],
@@ -28,7 +29,7 @@ type Kernel = Awaited<ReturnType<typeof openKernel>>;
 const statusOf = async ({ store }: Kernel, droneId: string): Promise<string> =>
   (await getDrone(store.general, droneId, HEARTBEAT_MS)).status;
 
-/** The heartbeats of all drones are as old as after a minute. */
+/** The heartbeats of all drones are as old as if they had stopped long ago. */
 const age = ({ store }: Kernel): Promise<unknown> =>
   store.general.$executeRaw`
     update drone set heartbeat_at = heartbeat_at - ${LONG_AGO_MS} * interval '1 millisecond',

@@ -22,6 +22,14 @@ function renewIn({ store }: Kernel, requests: Parameters<typeof renewInTime>[2])
   return renewInTime(store.renewals, 'lease', requests);
 }
 
+/** Sends it until it has an answer: it has none if it was held up itself, on a slow machine. */
+async function answered<T>(send: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const answer = await send();
+    if (answer !== undefined) return answer;
+  }
+}
+
 describe('renewInTime', () => {
   test('renews what lasts for a good while yet, for its holder, by its token', async () => {
     const kernel = await openKernel();
@@ -35,28 +43,29 @@ describe('renewInTime', () => {
     const by = { actor: 'op', reason: 'because', namespaces: null, leaseId: blocked.leaseId };
     await setRenewable(kernel.store.general, 'lease', false, [by]);
 
-    const renewed = await renewIn(kernel, [
+    const requests = [
       renewalOf(lapsing),
       renewalOf(plain),
       renewalOf(over),
       renewalOf(blocked),
       renewalOf({ leaseId: randomUUID(), fencingToken: plain.fencingToken }),
-    ]);
+    ];
+    const renewed = await answered(() => renewIn(kernel, requests));
     const ofOthers = await Promise.all([
-      renewIn(kernel, [renewalOf({ ...plain, fencingToken: '1' })]),
-      renewIn(kernel, [renewalOf(plain, { principal: 'token-b' })]),
-      renewInTime(kernel.store.renewals, 'key', [renewalOf(plain)]),
+      answered(() => renewIn(kernel, [renewalOf({ ...plain, fencingToken: '1' })])),
+      answered(() => renewIn(kernel, [renewalOf(plain, { principal: 'token-b' })])),
+      answered(() => renewInTime(kernel.store.renewals, 'key', [renewalOf(plain)])),
     ]);
 
-    expect([...(renewed?.outcomes.keys() ?? [])]).toEqual([plain.leaseId]);
-    expect(renewed?.outcomes.get(plain.leaseId)).toMatchObject({ outcome: 'renewed' });
-    expect(ofOthers.map((other) => other?.outcomes.size)).toEqual([0, 0, 0]);
+    expect([...renewed.outcomes.keys()]).toEqual([plain.leaseId]);
+    expect(renewed.outcomes.get(plain.leaseId)).toMatchObject({ outcome: 'renewed' });
+    expect(ofOthers.map((other) => other.outcomes.size)).toEqual([0, 0, 0]);
   });
 
   test('C52 one that was held up until after the expiry renews nothing, and the expiry is final', async () => {
     const kernel = await openKernel();
-    const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
     await holdUpChanges(kernel);
+    const grant = await granted(kernel, { ladder: serviceLadder(1_000) });
 
     expect(await renewIn(kernel, [renewalOf(grant)])).toBeUndefined();
     expect(await kernel.leases.renew('lease', renewalOf(grant))).toMatchObject({
@@ -80,7 +89,7 @@ describe('renewInTime', () => {
 
     expect(answer).toBeUndefined();
     expect(other).toMatchObject({ outcome: 'renewed' });
-    expect((await renewIn(kernel, both))?.outcomes.size).toBe(2);
+    expect((await answered(() => renewIn(kernel, both))).outcomes.size).toBe(2);
   });
 
   test('two that ask for the same grants in opposite order never fail', async () => {

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { serviceLadder } from '../../kernel/ladder.ts';
 import { openSession } from '../../testing/coordinator-fixture.ts';
 import { granted, openKernel } from '../../testing/kernel-fixture.ts';
+import { createSlowDatabase } from '../../testing/shifted-clock.ts';
 import { fencedTransaction } from '../fenced-transaction.ts';
 
 /** Sends short statements with short pauses between them until the server ends the session. */
@@ -20,7 +21,7 @@ async function transactionTimeoutMs(session: pg.Client): Promise<number> {
 
 describe('a transaction under a grant, as a whole', () => {
   test('H-assert one that asserts its lease and never pauses for long is ended with the lease', async () => {
-    const kernel = await openKernel();
+    const kernel = await openKernel({ databaseUrl: await createSlowDatabase() });
     const session = await openSession(kernel);
     const { leaseId, fencingToken } = await granted(kernel, { ladder: serviceLadder(1_000) });
     await session.query('begin');

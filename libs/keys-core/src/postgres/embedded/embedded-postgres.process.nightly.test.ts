@@ -7,7 +7,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { waitUntil } from '@leasehold/testing';
+import { freePort, waitUntil } from '@leasehold/testing';
 import {
   startEmbeddedPostgres,
   type EmbeddedPostgres,
@@ -163,12 +163,11 @@ describe('the embedded PostgreSQL', () => {
   });
 
   test('uses the requested port', async () => {
-    const first = await start();
-    await first.stop();
+    const port = await freePort();
 
-    const second = await start({ port: first.port });
+    const server = await start({ port });
 
-    expect(second.port).toBe(first.port);
+    expect(server.port).toBe(port);
   });
 
   test('reports a file that is in the way of its folder', async () => {

@@ -4,7 +4,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { waitUntil } from '@leasehold/testing';
+import { freePort, waitUntil } from '@leasehold/testing';
 import { LeaseError } from '../../kernel/errors.ts';
 import { serviceLadder } from '../../kernel/ladder.ts';
 import type { Grant } from '../../kernel/lease.ts';
@@ -16,6 +16,7 @@ import {
   MACHINE_CLOCK,
   type Kernel,
 } from '../../testing/kernel-fixture.ts';
+import { runSql } from '../../testing/migration-fixture.ts';
 import { startEmbeddedPostgres, type EmbeddedPostgres } from '../embedded/embedded-postgres.ts';
 import { createDatabase, findMigrationsDir, migrate } from '../migrate.ts';
 import type { StoreOptions } from '../open-store.ts';
@@ -29,12 +30,14 @@ const HELD_OFF = { code: 'grant.hold_off', details: { reason: 'restored' } };
 
 let folder: string;
 let postgres: EmbeddedPostgres;
-let port: number | undefined;
+let port: number;
 const dataDir = (): string => path.join(folder, 'postgres');
 const copyDir = (): string => path.join(folder, 'copy');
 
 beforeAll(async () => {
   folder = await mkdtemp(path.join(os.tmpdir(), 'leasehold-restore-'));
+  // Between a stop and the next start nobody is given this one.
+  port = await freePort();
   await start();
   await createDatabase(postgres.url('leasehold'));
   await migrate(postgres.url('leasehold'), findMigrationsDir());
@@ -47,7 +50,6 @@ afterAll(async () => {
 /** With fsync, as in an installation, and on the same port as before. */
 async function start(): Promise<void> {
   postgres = await startEmbeddedPostgres({ dataDir: dataDir(), port });
-  ({ port } = postgres);
 }
 
 /** Keeps the owner: PostgreSQL may run as another user than the tests. */
@@ -70,6 +72,15 @@ async function putCopyBack(): Promise<void> {
   await rm(dataDir(), { recursive: true });
   await copy(copyDir(), dataDir());
   await start();
+}
+
+/** Lets the log go on, by a session of its own: a statement of a store has a time limit. */
+async function fillLog(): Promise<void> {
+  await runSql(
+    postgres.url('leasehold'),
+    'create table filler as select generate_series(1, 50000) n',
+    'drop table filler',
+  );
 }
 
 interface Watched extends Kernel {
@@ -181,9 +192,7 @@ describe('H-restore a data folder that is copied back', () => {
     await putCopyBack();
     const fresh = await open();
     await untilGranted(fresh, 'goes on');
-    await fresh.store.general
-      .$executeRaw`create table filler as select generate_series(1, 50000) n`;
-    await fresh.store.general.$executeRaw`drop table filler`;
+    await fillLog();
     const [passed] = await fresh.store.general.$queryRaw<{ passed: boolean }[]>`
       select pg_current_wal_flush_lsn() > ${position}::pg_lsn as passed`;
 
@@ -205,7 +214,7 @@ test('H-restore a copy that lacks less than a beat is noticed by the position of
   await putCopyBack();
   const fresh = await open();
   await untilGranted(fresh, 'another one goes on');
-  await fresh.store.general.$executeRaw`create table filler as select generate_series(1, 50000) n`;
+  await fillLog();
 
   const first = await outcomeOf(kernel, 'lost within a beat');
 

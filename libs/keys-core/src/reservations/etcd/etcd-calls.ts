@@ -44,6 +44,8 @@ export interface EtcdCallsOptions extends EtcdOptions {
   readonly clock: Clock;
   /** Called after every linearizable call: with why etcd could not answer it, or undefined. */
   readonly onAsked?: ((failure: unknown) => void) | undefined;
+  /** How long members have, all together, to answer what they know by themselves. */
+  readonly nearbyMs?: number | undefined;
 }
 
 export interface EtcdCalls {
@@ -72,7 +74,7 @@ const ATTEMPTS_MAX = 3;
 const AVOIDED_MS = 5_000;
 
 export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
-  const { clock, onAsked } = options;
+  const { clock, onAsked, nearbyMs = NEARBY_MS } = options;
   const clients = options.endpoints.map((endpoint) => clientOf(endpoint, options));
   // A member that is cut off from the others answers nearby reads, and no linearizable calls.
   const nearby = createOrder(clients, clock);
@@ -105,7 +107,7 @@ export function createEtcdCalls(options: EtcdCallsOptions): EtcdCalls {
 
   return {
     rangeNearby: (request) =>
-      inTurn(nearby, NEARBY_MS, (client, within) =>
+      inTurn(nearby, nearbyMs, (client, within) =>
         client.kv.range({ ...request, serializable: true }, within),
       ),
     range: (request) =>

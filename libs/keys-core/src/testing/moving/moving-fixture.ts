@@ -1,4 +1,5 @@
 /** What tests of moving keys do again and again. */
+import { recordHeartbeat } from '../../fleet/sql/drone-sessions.ts';
 import type { ConnectResult } from '../../keys/key-types.ts';
 import type { Moved } from '../../reservations/reservation-types.ts';
 import { connectAt, type TestDatacenter, type TestDatacenters } from '../datacenters-fixture.ts';
@@ -6,6 +7,13 @@ import { keyNamed, OPERATOR, reportOf } from '../keys-fixture.ts';
 
 export function move(at: TestDatacenter, toDatacenter: string, name = 'demo'): Promise<Moved> {
   return at.service.move({ key: ['', name], toDatacenter, reason: 'nearer' }, OPERATOR);
+}
+
+/** Keeps the drones reachable, however long the test takes. */
+export async function heartbeats(world: TestDatacenters): Promise<void> {
+  for (const { store, drone } of world.all) {
+    await recordHeartbeat(store.vital, { ...drone, localTimeMs: 1_000, load: {} });
+  }
 }
 
 /** Ends the backend, so that its key is free. */
