@@ -1,7 +1,7 @@
 import { createWhileLeader } from '@leasehold/keys-core/leases';
 import { openStore } from '@leasehold/keys-core/postgres';
 import { createBootClock, createLogger, systemIds } from '@leasehold/service-kit';
-import { createTestDatabase, startUrlProxy, waitUntil } from '@leasehold/testing';
+import { createTestDatabase, startUrlProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { inOneController, runInBackground } from './background.ts';
 import { startTestController, type TestController } from './testing/test-controller.ts';
@@ -29,24 +29,31 @@ function aController(databaseUrl: string, holder: string, began: string[]): () =
 test('only one of two controllers does a job, round after round; when it is cut off the other takes over', async () => {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());
-  const { proxy, url } = await startUrlProxy(database.url);
-  onTestFinished(() => proxy.close());
   const began: string[] = [];
-  aController(url, 'one', began);
-  onTestFinished(() => {
-    proxy.heal();
-  });
-  await waitUntil(() => began.length > 0);
-  aController(database.url, 'two', began);
+  const lines = new Map<string, FaultProxy>();
+  for (const holder of ['one', 'two']) {
+    const { proxy, url } = await startUrlProxy(database.url);
+    onTestFinished(() => proxy.close());
+    lines.set(holder, proxy);
+    aController(url, holder, began);
+    onTestFinished(() => {
+      proxy.heal();
+    });
+    await waitUntil(() => began.length > 0);
+  }
   await waitUntil(() => began.length > 50);
   const before = [...began];
+  const leader = before.at(-1) ?? '';
+  const other = leader === 'one' ? 'two' : 'one';
 
-  proxy.refuse();
-  await waitUntil(() => began.includes('two'));
-  await waitUntil(() => began.filter((name) => name === 'two').length > 20);
+  lines.get(leader)?.refuse();
+  const since = (): string[] => began.slice(before.length);
+  await waitUntil(() => since().filter((name) => name === other).length > 20);
 
-  expect(new Set(before)).toEqual(new Set(['one']));
-  expect(began.lastIndexOf('one')).toBeLessThan(began.indexOf('two'));
+  // After a long stall the other one has it in right, but they do not take turns.
+  const changes = before.filter((name, at) => at > 0 && name !== before[at - 1]);
+  expect(changes.length).toBeLessThan(before.length / 10);
+  expect(since().lastIndexOf(leader)).toBeLessThan(since().indexOf(other));
 });
 
 /** The holders of the leases of the jobs that are done every few seconds. */
@@ -68,18 +75,15 @@ test('the jobs of a controller that stops go to another one, as the list of leas
   const two = await startTestController({ databaseUrl: one.databaseUrl });
 
   await one.controller.close();
-  const ofTwo = await waitUntil(
-    async () => {
-      const found = await holders(two);
-      // Also those of jobs that had not begun when the first controller was looked at.
-      const gone = ['', ...Object.values(ofOne)];
-      const areGiven = Object.keys(ofOne).every((name) => name in found);
-      return areGiven && Object.values(found).every((holder) => !gone.includes(holder))
-        ? found
-        : undefined;
-    },
-    { timeoutMs: 20_000 },
-  );
+  const ofTwo = await waitUntil(async () => {
+    const found = await holders(two);
+    // Also those of jobs that had not begun when the first controller was looked at.
+    const gone = ['', ...Object.values(ofOne)];
+    const areGiven = Object.keys(ofOne).every((name) => name in found);
+    return areGiven && Object.values(found).every((holder) => !gone.includes(holder))
+      ? found
+      : undefined;
+  });
 
   expect(new Set(Object.values(ofOne)).size).toBe(1);
   expect(new Set(Object.values(ofTwo)).size).toBe(1);

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
+import { KEY_LADDERS } from '@leasehold/keys-core';
 import { createTestDatabase, startEtcd, startFaultProxy, waitUntil } from '@leasehold/testing';
 import pg from 'pg';
 import { metric } from './testing/metric.ts';
@@ -94,7 +95,7 @@ describe('stopping', () => {
   test.each(['http', 'ws'] as const)(
     'a call over %s that waits for a key does not delay the stop of its controller',
     async (transport) => {
-      const on = await startTestController();
+      const on = await startTestController({ ladder: KEY_LADDERS.standard });
       const drone = await startTestDrone(on);
       const key = { name: 'a' };
       const spawn = { program: 'room' };

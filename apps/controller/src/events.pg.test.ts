@@ -115,12 +115,18 @@ async function openSse(
   on: TestController,
   input: object,
   headers: Record<string, string> = {},
-): Promise<{ response: Response; text: () => string; ended: Promise<void> }> {
+): Promise<{
+  response: Response;
+  text: () => string;
+  ended: Promise<void>;
+  leave: () => void;
+}> {
   const { secret } = await on.token('viewer');
   const leaving = new AbortController();
-  onTestFinished(() => {
+  const leave = (): void => {
     leaving.abort();
-  });
+  };
+  onTestFinished(leave);
   const query = encodeURIComponent(JSON.stringify(input));
   const response = await fetch(`${on.url}/trpc/events.watch?input=${query}`, {
     headers: { authorization: `Bearer ${secret}`, accept: 'text/event-stream', ...headers },
@@ -135,7 +141,7 @@ async function openSse(
       // Cut off: what came before counts.
     }
   };
-  return { response, text: () => text, ended: read() };
+  return { response, text: () => text, ended: read(), leave };
 }
 
 describe('events.watch', () => {
@@ -261,12 +267,11 @@ describe('events.watch', () => {
     const { secret } = await on.token('viewer', { limits: { streams: 1 } });
     const headers = { authorization: `Bearer ${secret}` };
     const input = { afterId: 'oldest', namespace: 'a' };
-    const leaving = new AbortController();
-    await fetch(`${on.url}/trpc/events.watch`, { headers, signal: leaving.signal });
+    const first = await openSse(on, {}, headers);
 
     const refused = await openSse(on, input, headers);
     await waitUntil(() => refused.text().includes('serialized-error'), SOON);
-    leaving.abort();
+    first.leave();
     await waitUntil(async () => {
       const again = await openSse(on, input, headers);
       await waitUntil(() => /serialized-error|^id: /mu.test(again.text()), SOON);

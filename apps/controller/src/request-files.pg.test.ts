@@ -14,8 +14,13 @@ const COUNTED =
 /** Not slices: every part of keys-core uses them. */
 const BELOW_SLICES = /^libs\/keys-core\/src\/(?:kernel|postgres|holder)\//u;
 const OF_CONTROLLER = /^(?:apps\/controller|libs\/api)\//u;
-/** Its jobs run beside requests, on a busy machine beside each. */
-const JOBS = 'apps/controller/src/background.ts';
+/** Their jobs run beside requests, on a busy machine beside each. */
+const JOBS = new Set([
+  'apps/controller/src/background.ts',
+  'apps/controller/src/http/sockets/open-connections.ts',
+]);
+/** Of the most frequent job, which first waits longer than most others pause. */
+const OF_LATEST_JOB = 'libs/keys-core/src/keys/sql/idle-stop.ts';
 /** What runs beside a request differs from time to time. What belongs to it runs each time. */
 const TIMES = 6;
 
@@ -47,7 +52,7 @@ async function filesOfEach(request: () => Promise<unknown>): Promise<ReadonlySet
         new Set(
           run
             .map(({ url }) => path.relative(ROOT, url.replace('file://', '')))
-            .filter((file) => COUNTED.test(file) && !BELOW_SLICES.test(file) && file !== JOBS),
+            .filter((file) => COUNTED.test(file) && !BELOW_SLICES.test(file) && !JOBS.has(file)),
         ),
       );
     }
@@ -59,14 +64,23 @@ async function filesOfEach(request: () => Promise<unknown>): Promise<ReadonlySet
 }
 
 /**
- * Files of keys-core that run while none of the three requests does: tests before this one, in the same process, may
- * have left callers that wait. A request for its health is no call, and leads to no slice.
+ * Files of keys-core that run while none of the three requests does: those of jobs, and tests before this one, in the
+ * same process, may have left callers that wait. A request for its health is no call, and leads to no slice.
  */
 async function filesBeside(url: string): Promise<ReadonlySet<string>> {
-  const files = await filesOfEach(async () => {
-    for (let time = 0; time < TIMES; time += 1) await (await fetch(`${url}/healthz`)).text();
-  });
-  return new Set(files.flatMap((some) => [...some].filter((file) => !OF_CONTROLLER.test(file))));
+  const beside = new Set<string>();
+  await waitUntil(
+    async () => {
+      const files = await filesOfEach(async () => (await fetch(`${url}/healthz`)).text());
+      for (const file of files.flatMap((some) => [...some])) {
+        if (!OF_CONTROLLER.test(file)) beside.add(file);
+      }
+      return beside.has(OF_LATEST_JOB);
+    },
+    // An address may ask 200 times in a second.
+    { what: 'the jobs to run', pollMs: 100 },
+  );
+  return beside;
 }
 
 /** The files that a walkthrough names, and those that it says every call passes. */

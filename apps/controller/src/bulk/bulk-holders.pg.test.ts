@@ -1,3 +1,4 @@
+import { KEY_LADDERS } from '@leasehold/keys-core';
 import type { BulkPreview } from '@leasehold/keys-core/bulk';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
@@ -39,7 +40,7 @@ describe('the holders of what is selected', () => {
   test.each(['graceful', 'force'] as const)(
     'of keys that were revoked (%s) have stopped when their drone reports it, and not before',
     async (mode) => {
-      const on = await startTestController();
+      const on = await startTestController({ ladder: KEY_LADDERS.standard });
       const { secret } = await on.token('client');
       const operator = await on.token('operator');
       const drone = await startTestDrone(on);

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type {
-  GatewayKey,
-  GatewayRevocation,
-  GatewayRoute,
-  GatewaySynced,
+import {
+  KEY_LADDERS,
+  type GatewayKey,
+  type GatewayRevocation,
+  type GatewayRoute,
+  type GatewaySynced,
 } from '@leasehold/keys-core';
 import {
   importGatewayKeys,
@@ -20,7 +21,7 @@ const GATEWAY_URL = 'https://rooms.example.com';
 const ADDRESS = '127.0.0.1:21000';
 
 const withGateway = (hosts: string | null = null): Promise<TestController> =>
-  startTestController({ gateway: { url: GATEWAY_URL, hosts } });
+  startTestController({ gateway: { url: GATEWAY_URL, hosts }, ladder: KEY_LADDERS.standard });
 
 interface Signed {
   readonly token: string;

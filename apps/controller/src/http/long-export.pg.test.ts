@@ -89,6 +89,7 @@ async function standStill(
   await untilStill({ on });
   const { general } = on.controller.store;
   await general.$transaction(async (tx) => {
+    await tx.$executeRaw`set local idle_in_transaction_session_timeout = 0`;
     await tx.$executeRaw`lock table lease in access exclusive mode`;
     socket.resume();
     await waitUntil(async () => (await lockWaiters(general)) > 0, { what: 'the export waits' });
@@ -210,6 +211,7 @@ describe('a long export', () => {
     };
     const { hostname, port } = new URL(on.url);
     await general.$transaction(async (tx) => {
+      await tx.$executeRaw`set local idle_in_transaction_session_timeout = 0`;
       await tx.$executeRaw`lock table api_token in access exclusive mode`;
       const sockets = [1, 2].map(() => connect(Number(port), hostname));
       for (const socket of sockets) {

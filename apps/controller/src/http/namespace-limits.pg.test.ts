@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { PROCEDURES } from '@leasehold/api';
+import { KEY_LADDERS } from '@leasehold/keys-core';
 import { openSocket } from '../testing/raw-socket.ts';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
@@ -62,9 +63,19 @@ async function fillHidden(on: TestController): Promise<string> {
   return connected.backendId;
 }
 
+/** Waits until searches find the hidden names, which a job fills in. */
+async function untilFound(on: TestController): Promise<void> {
+  const { secret } = await on.token('admin');
+  const find = { secret, input: { text: HIDDEN } };
+  const isFound = async (): Promise<boolean> =>
+    JSON.stringify(await query(on, 'search.find', find)).includes(LEASE.key);
+  await waitUntil(isFound, { what: 'the names that searches read' });
+}
+
 test('a token that is limited to a namespace learns nothing of another namespace from any query', async () => {
-  const on = await startTestController();
+  const on = await startTestController({ ladder: KEY_LADDERS.standard });
   const inputs = inputsOf(await fillHidden(on));
+  await untilFound(on);
   const everything = await on.token('admin');
   const limited = await on.token('admin', { namespaces: ['team'] });
   const seen: string[] = [];
@@ -117,8 +128,9 @@ const PASSING =
   /"(?:asOf|remainingMs|[a-zA-Z]*At|witness|incidentId|used)":(?:"[^"]*"|[\d.]+|null)/gu;
 
 test('what happens in other namespaces changes no answer to a token that is limited, not even a number', async () => {
-  const on = await startTestController();
+  const on = await startTestController({ ladder: KEY_LADDERS.standard });
   const inputs = inputsOf(await fillHidden(on));
+  await untilFound(on);
   const limited = await on.token('viewer', { namespaces: ['team'] });
   const own = await on.token('client', { namespaces: ['team'] });
   const lease = { ttlMs: 60_000, holder: 'h', localTimeMs: 1 };
@@ -137,7 +149,7 @@ test('what happens in other namespaces changes no answer to a token that is limi
   const find = { secret: limited.secret, input: inputs['search.find'] ?? {} };
   const isFilled = async (): Promise<boolean> =>
     JSON.stringify(await query(on, 'search.find', find)).includes('"isComplete":true');
-  await waitUntil(isFilled, { what: 'the names that searches read' });
+  await waitUntil(isFilled, { what: 'all names to be filled in' });
   const before = await answers();
 
   const other = await on.token('client');

@@ -1,5 +1,6 @@
 import { ServerResponse } from 'node:http';
 import { PROCEDURES, type DeclaredProcedure } from '@leasehold/api';
+import { KEY_LADDERS } from '@leasehold/keys-core';
 import { createTestDatabase, setOddly, waitUntil } from '@leasehold/testing';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { describedApi, ERROR_PLACE, type DescribedApi } from '../testing/described-api.ts';
@@ -220,7 +221,11 @@ describe('/openapi.json', () => {
     async (_where, set) => {
       const { url: databaseUrl } = await createTestDatabase();
       await set(databaseUrl);
-      const on = await startTestController({ databaseUrl, gateway: GATEWAY });
+      const on = await startTestController({
+        databaseUrl,
+        gateway: GATEWAY,
+        ladder: KEY_LADDERS.standard,
+      });
       const made = await filled(on);
       const secretOf = await secretsOf(on);
       const right = Object.entries(await rightInputs(made.session, made.backendId));
@@ -229,7 +234,7 @@ describe('/openapi.json', () => {
       const answered = new Set<string>();
 
       const last = lastInputs(made);
-      // Its key expires soon, and its drone has sent one heartbeat.
+      // Its drone has sent one heartbeat.
       const first = right.filter(([path]) => path === 'keys.connect');
       for (const [path, input] of [...first, ...fullInputs(made), ...right, ...last]) {
         const kind = kinds.get(path) ?? 'query';

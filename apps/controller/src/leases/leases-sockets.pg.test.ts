@@ -126,12 +126,12 @@ describe('leases over long connections', () => {
     const heard = (): unknown[] => raw.repliesTo(7).flatMap(({ result }) => result?.data ?? []);
 
     await force(lease.leaseId);
-    await waitUntil(() => heard().length === 1, { withinMs: 1_000 });
+    await waitUntil(() => heard().length === 1);
     await mutate(on, 'environments.revoke', {
       secret: operator,
       input: { leaseId: environment.leaseId, mode: 'graceful', reason: 'freeze' },
     });
-    await waitUntil(() => heard().length === 2, { withinMs: 1_000 });
+    await waitUntil(() => heard().length === 2);
 
     expect(heard()).toEqual([
       {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { KEY_LADDERS } from '@leasehold/keys-core';
 import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openTestDatacenters, type TestDatacenters } from '../testing/test-datacenters.ts';
@@ -12,7 +13,11 @@ let client1: string;
 
 beforeAll(async () => {
   etcd = await startEtcd();
-  world = await openTestDatacenters({ names: ['dc1', 'dc2', 'dc3'], etcd });
+  world = await openTestDatacenters({
+    names: ['dc1', 'dc2', 'dc3'],
+    etcd,
+    ladder: KEY_LADDERS.standard,
+  });
   await world.allSee();
   client1 = (await world.of('dc1').token('client')).secret;
 });

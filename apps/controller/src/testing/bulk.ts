@@ -69,7 +69,7 @@ export async function bulkProgressWhen(
       const seen = await bulkProgress(on, bulkId);
       return isSo(seen) ? seen : undefined;
     },
-    { what: 'the bulk action to come so far', timeoutMs: 25_000, pollMs: 50 },
+    { what: 'the bulk action to come so far', timeoutMs: 40_000, pollMs: 50 },
   );
 }
 

@@ -9,6 +9,7 @@ import {
   KEY_LADDERS,
   type FairUseConfig,
   type IdSource,
+  type Ladder,
   type Role,
 } from '@leasehold/keys-core';
 import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core/access';
@@ -48,6 +49,8 @@ interface TestControllerOptions {
   readonly webhook?: WebhookConfig;
   readonly gateway?: GatewayAddresses;
   readonly sendingTimes?: SendingTimes;
+  /** By default `fast`: a test whose keys must not run out takes another one. */
+  readonly ladder?: Ladder;
 }
 
 /** Not the default, so that it shows where the configured time counts. */
@@ -61,8 +64,8 @@ afterAll(async () => {
 });
 
 /**
- * Starts a controller with the `fast` ladder; it is closed when the test ends. The next test does not
- * wait for that, unless the database is not the controller's own.
+ * Starts a controller; it is closed when the test ends. The next test does not wait for that, unless the
+ * database is not the controller's own.
  */
 export async function startTestController(
   options: TestControllerOptions = {},
@@ -99,7 +102,7 @@ export async function openTestController(
       webhook: options.webhook ?? null,
       gateway: options.gateway ?? { url: null, hosts: null },
       settings: [],
-      ladder: KEY_LADDERS.fast,
+      ladder: options.ladder ?? KEY_LADDERS.fast,
       // A test drone sends one heartbeat, which lasts 21 s: enough where everything is slow.
       heartbeatMs: HEARTBEAT_MS.standard,
       environmentLeaseMs: ENVIRONMENT_LEASE_MS,

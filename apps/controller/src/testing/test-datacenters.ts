@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events';
-import { invariant } from '@leasehold/keys-core';
+import { invariant, KEY_LADDERS, type Ladder } from '@leasehold/keys-core';
 import { newTokenSecret } from '@leasehold/keys-core/access';
 import {
   freePort,
@@ -41,6 +41,8 @@ export interface TestDatacentersOptions {
   readonly etcd: TestEtcd;
   /** The secret that a datacenter has for its pair with another; by default both have the same one. */
   readonly secretOf?: (name: string, other: string) => string | undefined;
+  /** By default `fast`. */
+  readonly ladder?: Ladder;
 }
 
 type Open = Awaited<ReturnType<typeof openTestController>>;
@@ -81,6 +83,7 @@ export async function openTestDatacenters(
       ...(databaseUrl === undefined ? {} : { databaseUrl }),
       port: ports.get(name) ?? 0,
       datacenter: name,
+      ladder: options.ladder ?? KEY_LADDERS.fast,
       gateway: { url: `https://${name}.example.com`, hosts: null },
       datacenters: { ...ALONE, peers: peersOf(name), etcd: { endpoints: etcd.endpoints } },
     });
@@ -180,6 +183,7 @@ export async function lockTables(
   let ended: Promise<unknown> | undefined;
   await new Promise<void>((resolve, reject) => {
     ended = general.$transaction(async (statements) => {
+      await statements.$executeRaw`set local idle_in_transaction_session_timeout = 0`;
       await statements.$executeRaw`lock table lease, reservation in access exclusive mode`;
       const released = once(release, 'now');
       resolve();
