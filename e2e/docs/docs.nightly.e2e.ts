@@ -22,6 +22,11 @@ function complaintsOf(page: Page): string[] {
   return complaints;
 }
 
+/** Waits until the page's script is at work: what is clicked before is shown, and does nothing. */
+async function untilMounted(page: Page): Promise<void> {
+  await page.waitForFunction(() => '__vue_app__' in (document.querySelector('#app') ?? {}));
+}
+
 test.describe('the documentation', () => {
   test('an operator opens it from the console, searches for "fencing" and reads the page', async ({
     pageAs,
@@ -35,6 +40,7 @@ test.describe('the documentation', () => {
       .getByRole('link', { name: 'Documentation' })
       .click();
     await expect(page.getByRole('heading', { level: 1, name: 'Leasehold' })).toBeVisible();
+    await untilMounted(page);
     await page.getByRole('button', { name: 'Search' }).click();
     await page.getByRole('searchbox').fill('fencing');
     const results = page.getByRole('option');
@@ -105,6 +111,7 @@ test.describe('the documentation', () => {
     }
 
     expect(wide).toEqual([]);
+    await untilMounted(page);
     await page.getByRole('button', { name: 'Menu' }).click();
     await page.getByRole('link', { name: 'Takeover' }).click();
     await expect(page.getByRole('heading', { level: 1, name: 'Takeover' })).toBeVisible();

@@ -1,7 +1,7 @@
 import { freePort } from '@leasehold/testing/stack';
 import { checkSchemes } from '../fixtures/axe.ts';
 import { openRoom, untilLive } from '../fixtures/grants.ts';
-import { startStack } from '../fixtures/stack.ts';
+import { LADDER, startStack } from '../fixtures/stack.ts';
 import { expect, signIn, test } from '../fixtures/test.ts';
 
 test('the console lists the gateway, and opens a key and a backend through it, or copies the address', async ({
@@ -11,7 +11,7 @@ test('the console lists the gateway, and opens a key and a backend through it, o
   const url = `http://localhost:${String(port)}`;
   const stack = await startStack({
     name: 'e2e_gateway',
-    ladder: 'fast',
+    ladder: LADDER,
     env: { LEASEHOLD_GATEWAY_URL: url },
   });
   try {

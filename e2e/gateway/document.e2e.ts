@@ -3,6 +3,7 @@ import { expect, test, type Browser, type Page } from '@playwright/test';
 import { freePort, openStage, type Stage } from '@leasehold/testing/stack';
 import { ROOT } from '../browser.config.ts';
 import { CLUSTER_VARIABLE } from '../fixtures/cluster-setup.ts';
+import { LADDER } from '../fixtures/stack.ts';
 
 /** The example, as its README has it. Each drone keeps its own documents: browsers bring theirs. */
 const DOCUMENT = {
@@ -18,7 +19,7 @@ async function startRooms(): Promise<Stage> {
   const stage = await openStage({
     name: 'e2e_document',
     clusterUrl: process.env[CLUSTER_VARIABLE],
-    ladder: 'fast',
+    ladder: LADDER,
     env: {
       LEASEHOLD_HEARTBEAT_MS: '700',
       LEASEHOLD_GATEWAY_URL: `http://localhost:${String(port)}`,

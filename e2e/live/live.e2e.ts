@@ -1,5 +1,11 @@
-import { connectRoom, openRoom, tableOf, untilLive } from '../fixtures/grants.ts';
-import { DRONE_ID, type Stack } from '../fixtures/stack.ts';
+import {
+  connectRoom,
+  openRoom,
+  sessionOfDrone,
+  tableOf,
+  untilDroneIsBack,
+  untilLive,
+} from '../fixtures/grants.ts';
 import { expect, test } from '../fixtures/test.ts';
 
 test.describe('live', () => {
@@ -31,7 +37,7 @@ test.describe('live', () => {
     await page.goto('/keys?q=namespace:e2e.rooms');
     await untilLive(page);
 
-    const sessionBefore = (await droneOf(stack))?.session ?? 0;
+    const sessionBefore = await sessionOfDrone(stack);
 
     await stack.controller().kill();
     await expect(page.getByRole('status').filter({ hasText: 'Not live' })).toBeVisible();
@@ -41,20 +47,8 @@ test.describe('live', () => {
     await stack.restartController();
     await expect(page.getByRole('status').filter({ hasText: /^Live/ })).toBeVisible();
     await expect(page.getByRole('alert').filter({ hasText: /^Stale/ })).toHaveCount(0);
-    // The drone reconnects after a delay of its own. Until then its row may look as before the kill.
-    await expect
-      .poll(async () => {
-        const drone = await droneOf(stack);
-        return drone !== undefined && drone.session > sessionBefore ? drone.status : 'not back';
-      })
-      .toBe('ready');
+    await untilDroneIsBack(stack, sessionBefore);
     const room = await connectRoom(stack, `after-the-restart-${String(Date.now())}`);
     await expect(tableOf(page, 'keys').row(room.name)).toBeVisible();
   });
 });
-
-/** The row of the stack's real drone. */
-async function droneOf(stack: Pick<Stack, 'api'>) {
-  const { items } = await stack.api('viewer').drones.list.query({});
-  return items.find(({ droneId }) => droneId === DRONE_ID);
-}

@@ -4,7 +4,7 @@ import type { Stack } from '../fixtures/stack.ts';
 import { expect, test } from '../fixtures/test.ts';
 
 /** How far the browser's clock is moved ahead; the database clock is not moved. */
-const LATER = '00:40';
+const LATER_MS = 40_000;
 
 test.describe('nothing is shown as newer than it is', () => {
   test('a page that is opened again without a controller shows its true age', async ({
@@ -12,15 +12,19 @@ test.describe('nothing is shown as newer than it is', () => {
     stack,
   }) => {
     const page = await pageAs('viewer');
+    const beganAtMs = Date.now();
     const { name } = await openHeld(page, stack, 'come-back-to');
     await goTo(page, 'Drones');
 
     stack.proxy.refuse();
     try {
-      await page.clock.fastForward(LATER);
+      await page.clock.fastForward(LATER_MS);
       await page.goBack();
       await expect(page.getByRole('heading', { level: 1, name })).toBeVisible();
-      await expect(stale(page)).toContainText(/This is how it was 4\d s ago/);
+      await expect(stale(page)).toContainText(
+        /This is how it was (?:[4-9]\d s|\d+ min(?: \d+ s)?) ago/,
+      );
+      expectLater(secondsIn(await stale(page).innerText()), beganAtMs);
     } finally {
       stack.proxy.heal();
     }
@@ -32,6 +36,7 @@ test.describe('nothing is shown as newer than it is', () => {
   }) => {
     const page = await pageAs('operator');
     const reads = readsUnderWay(page);
+    const beganAtMs = Date.now();
     await openHeld(page, stack, 'thought-about');
     await page.getByRole('button', { name: 'Revoke', exact: true }).click();
     await expect(page.getByRole('dialog')).toBeVisible();
@@ -42,8 +47,10 @@ test.describe('nothing is shown as newer than it is', () => {
     // The dialog asks by itself what has become of the lease; that would be newer, and shown.
     await page.route(/\/trpc\/[^?]*leases\.get\b/, () => undefined);
     const times = await timesOn(page);
-    await page.clock.fastForward(LATER);
-    await expect(page.getByText(/^as of 4\d s ago/).first()).toBeVisible();
+    await page.clock.fastForward(LATER_MS);
+    const age = page.getByText(/^as of (?:[4-9]\d s|\d+ min(?: \d+ s)?) ago/).first();
+    await expect(age).toBeVisible();
+    expectLater(secondsIn(await age.innerText()), beganAtMs);
     // The lease is renewed meanwhile, but not read: it must not seem to run out.
     expect(await timesOn(page)).toEqual(times);
 
@@ -119,7 +126,7 @@ test.describe('nothing is shown as newer than it is', () => {
     await page.getByLabel(/^Search/).press('Enter');
     await expect(row).toHaveCount(0);
 
-    await page.clock.fastForward(LATER);
+    await page.clock.fastForward(LATER_MS);
     await expect(page.locator('tr[data-row]')).toHaveCount(0);
     await expect(stale(page)).toHaveCount(0);
   });
@@ -147,6 +154,18 @@ test.describe('nothing is shown as newer than it is', () => {
 
 function stale(page: Page): Locator {
   return page.getByRole('alert').filter({ hasText: /^Stale/ });
+}
+
+/** The age that a text names, as `48 s ago` or `1 min 2 s ago`. */
+function secondsIn(text: string): number {
+  const [, minutes = '0', seconds = '0'] = /(?:(\d+) min ?)?(?:(\d+) s)? ago/u.exec(text) ?? [];
+  return Number(minutes) * 60 + Number(seconds);
+}
+
+/** An age is what the clock was moved ahead, and at most as much more as the test has really taken. */
+function expectLater(seconds: number, beganAtMs: number): void {
+  expect(seconds).toBeGreaterThanOrEqual(LATER_MS / 1_000);
+  expect(seconds).toBeLessThanOrEqual((LATER_MS + Date.now() - beganAtMs) / 1_000);
 }
 
 /** What a page has asked and has no answer to yet, without the stream of events, which never ends. */

@@ -10,7 +10,7 @@ test('each session is announced once, so that tabs do not answer each other with
   // Of a sign-in whose session is not known yet.
   announceSignIn();
 
-  await vi.waitFor(() => expect(heard).toContain(null));
+  await vi.waitFor(() => expect(heard).toContain(null), { timeout: 30_000 });
   end();
   expect(heard).toEqual(['first', 'second', null]);
 });

@@ -57,7 +57,7 @@ export async function startConsole(
   controllerUrl: URL | readonly string[],
   {
     origin = 'http://localhost:4601',
-    answerTimeoutMs = 500,
+    answerTimeoutMs = 60_000,
     trustedProxies = [] as readonly string[],
     consoleSecret = null as string | null,
     documents = openDocuments(NO_DOCUMENTS),
