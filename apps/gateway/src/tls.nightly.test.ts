@@ -10,20 +10,23 @@ import { json } from 'node:stream/consumers';
 import { waitUntil } from '@leasehold/testing';
 import { expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { openGatewayStage, startBackend, type EchoedRequest } from './testing/gateway-stage.ts';
+import {
+  openGatewayStage,
+  startBackend,
+  type EchoedRequest,
+  type StageClock,
+} from './testing/gateway-stage.ts';
 
 /** A gateway with a certificate for 127.0.0.1, which `ca` trusts, in front of a program. */
-async function openEncrypted() {
+async function openEncrypted(clock: StageClock = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'leasehold-gateway-tls-'));
   onTestFinished(() => rmSync(folder, { recursive: true, maxRetries: 10 }));
   const [cert, key] = [path.join(folder, 'cert.pem'), path.join(folder, 'key.pem')];
   const subject = ['-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'];
   const made = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...subject];
   execFileSync('openssl', [...made, '-keyout', key, '-out', cert], { stdio: 'ignore' });
-  const stage = await openGatewayStage({
-    LEASEHOLD_GATEWAY_TLS_CERT: cert,
-    LEASEHOLD_GATEWAY_TLS_KEY: key,
-  });
+  const variables = { LEASEHOLD_GATEWAY_TLS_CERT: cert, LEASEHOLD_GATEWAY_TLS_KEY: key };
+  const stage = await openGatewayStage(variables, undefined, clock);
   const backend = await startBackend();
   stage.controller.address = backend.address;
   const ca = readFileSync(cert);
@@ -70,7 +73,7 @@ test('what does not speak TLS gets no answer, and the gateway goes on', async ()
 });
 
 test('over TLS too, nothing more is read of a stranger who sends requests as fast as it can', async () => {
-  const { stage, ca } = await openEncrypted();
+  const { stage, ca } = await openEncrypted({ isStill: true });
   const agent = new https.Agent({ keepAlive: true, maxSockets: 1, ca });
   onTestFinished(() => agent.destroy());
   let answered = 0;

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { seed, startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
-import { processesWith, signalProcess } from '@leasehold/testing/stack';
+import { commandLineOf, processesWith, signalProcess } from '@leasehold/testing/stack';
 import { onTestFinished } from 'vitest';
 import { xoroshiro128plus } from 'pure-rand/generator/xoroshiro128plus';
 import type { CliStage } from './cli-controller.ts';
@@ -94,7 +94,8 @@ async function raceIn(
       timeoutMs: NEXT_MS_MAX,
     });
     if (former !== undefined) {
-      meet(former.fate, former.runner, (await log.read()).at(-1)?.token ?? '');
+      const token = (await log.read()).at(-1)?.token ?? '';
+      meet(former.fate, former.runner, { token, file });
     }
     await waitUntil(async () => (await log.read()).length > round, {
       what: `deployment ${String(round)} in ${file}`,
@@ -142,7 +143,13 @@ async function startRunner(
   return { started, network, end };
 }
 
-function meet(fate: Fate, { started, network }: Runner, token: string): void {
+interface Deployed {
+  readonly token: string;
+  /** Where it notes that it is at work. */
+  readonly file: string;
+}
+
+function meet(fate: Fate, { started, network }: Runner, deployed: Deployed): void {
   switch (fate) {
     case 'obedient':
     case 'stubborn':
@@ -154,16 +161,18 @@ function meet(fate: Fate, { started, network }: Runner, token: string): void {
       started.child.kill('SIGSTOP');
       return;
     case 'stopped':
-      for (const pid of deploymentsOf(token)) signalProcess(pid, 'SIGSTOP');
+      for (const pid of deploymentsOf(deployed)) signalProcess(pid, 'SIGSTOP');
       return;
     case 'cut off':
       network.drop();
   }
 }
 
-/** The processes that work under this token. */
-function deploymentsOf(token: string): number[] {
-  return processesWith(`LEASEHOLD_FENCING_TOKEN=${token}`, 'environ');
+/** The processes that work under this token. Those of another database may have the same one. */
+function deploymentsOf({ token, file }: Deployed): number[] {
+  return processesWith(`LEASEHOLD_FENCING_TOKEN=${token}\0`, 'environ').filter((pid) =>
+    commandLineOf(pid).includes(`${file} `),
+  );
 }
 
 /** Reads what deployments note in a file while they note it. */

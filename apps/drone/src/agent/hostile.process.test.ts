@@ -3,7 +3,7 @@ import path from 'node:path';
 import { childrenOf, isRunning } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { outputOf } from '../testing/backend-output.ts';
-import { DRONE_ID, Fleet, OPEN } from '../testing/fleet-fixture.ts';
+import { DRONE_ID, Fleet, OPEN, PATIENT_LADDER } from '../testing/fleet-fixture.ts';
 import { connect } from '../testing/fleet-steps.ts';
 import { until } from '../testing/wait.ts';
 import { ORDINARY_USER } from '../testing/warden-fixture.ts';
@@ -25,7 +25,7 @@ describe.each([
   { who: 'an ordinary user', isOrdinaryUser: true },
 ])('a hostile program on a drone of $who', ({ isOrdinaryUser }) => {
   test('reads no secret, reaches no process, socket or file of the drone, gains no privileges, and its key is kept', async () => {
-    await using fleet = await Fleet.open();
+    await using fleet = await Fleet.open({ ladder: PATIENT_LADDER });
     const script = path.join(fleet.folder, OPEN, 'hostile.mjs');
     const targetsFile = path.join(fleet.folder, OPEN, 'targets.json');
     copyFileSync(HOSTILE, script);

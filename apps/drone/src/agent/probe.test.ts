@@ -1,6 +1,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import net from 'node:net';
+import { freePort } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   ownerOf,
@@ -185,11 +186,7 @@ describe.each(['tcp', 'none'] as const)('a backend with the readiness %s', (type
 });
 
 test('a backend that listens soon after its start is ready long before the interval has passed', async () => {
-  const { port } = await listener(LISTEN).then(async (first) => {
-    first.child.kill('SIGKILL');
-    await once(first.child, 'exit');
-    return first;
-  });
+  const port = await freePort();
   let pid = 0;
   const ready = untilReady({
     readiness: { type: 'tcp', timeoutMs: 3_600_000, intervalMs: 3_600_000 },
@@ -204,7 +201,8 @@ test('a backend that listens soon after its start is ready long before the inter
 });
 
 test('a backend that was ready is noticed when a stranger has taken its port', async () => {
-  const own = await listener(LISTEN);
+  // Nobody else is given it between the two that listen there.
+  const own = await listener(LISTEN, { port: await freePort() });
   const port = (): { host: string; port: number; pid: number; inside: null } => ({
     host: '127.0.0.1',
     port: own.port,

@@ -65,7 +65,7 @@ describe.concurrent.each([
 
     process.kill(warden.pid, 'SIGKILL');
 
-    await until('both are dead', () => processesWith(marker).length === 0, 2_000);
+    await until('both are dead', () => processesWith(marker).length === 0);
     expect(processesWith(marker)).toEqual([]);
   });
 
@@ -90,8 +90,8 @@ describe.concurrent.each([
 
     const started = await link.start(
       startOf(`trap '' TERM; : ${marker}; while :; do sleep 0.1; done`, {
-        softInMs: 1_000,
-        hardInMs: 1_600,
+        softInMs: 5_000,
+        hardInMs: 5_600,
       }),
     );
     const last = await untilGone(ear);
@@ -286,9 +286,9 @@ describe.concurrent('warden', () => {
 
     await link.shutdown();
 
-    await until('the told one ends', () => told.process.exitCode === 0, 3_000);
+    await until('the told one ends', () => told.process.exitCode === 0);
     expect(processesWith(marker)).toEqual([]);
-    await until('the idle one ends', () => idle.process.exitCode === 0, 8_000);
+    await until('the idle one ends', () => idle.process.exitCode === 0);
     const record = readWardenRecord(idle.stateDir);
     await expect(
       SocketWardenLink.connect(record ?? nowhere, linkOptions(createEar())),

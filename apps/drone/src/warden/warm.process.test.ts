@@ -63,7 +63,7 @@ describe.concurrent.each([
     expect([await link.alive(), await link.list()]).toEqual([[], []]);
     expect(existsSync(claimFile)).toBe(false);
 
-    const claim = claimStartOf(warm.warmId, { softInMs: 2_000, hardInMs: 60_000 }, variables);
+    const claim = claimStartOf(warm.warmId, { softInMs: 6_000, hardInMs: 60_000 }, variables);
     const snapshot = await link.start(claim);
     const { backendId } = claim;
     await until('it has taken it', () => outputOf(warden.stateDir, backendId).includes('taken'));

@@ -106,10 +106,17 @@ export interface EchoedRequest {
   readonly error: { readonly code: string; readonly reason?: string; readonly requestId: string };
 }
 
+export interface StageClock {
+  /** Whether its clock goes on by {@link GatewayStage.skip} alone. */
+  readonly isStill?: boolean;
+}
+
 export async function openGatewayStage(
   variables: Readonly<Record<string, string>> = {},
   controller = new ScriptedController(),
+  { isStill = false }: StageClock = {},
 ): Promise<GatewayStage> {
+  const openedAtMs = performance.now();
   let skippedMs = 0;
   let logged = '';
   const config = readConfig({
@@ -120,7 +127,7 @@ export async function openGatewayStage(
     ...variables,
   });
   const gateway = await startGateway(config, {
-    clock: createBootClock(() => performance.now() + skippedMs),
+    clock: createBootClock(() => (isStill ? openedAtMs : performance.now()) + skippedMs),
     link: controller,
     log: createLogger({
       name: 'gateway',

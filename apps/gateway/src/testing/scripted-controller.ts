@@ -34,6 +34,8 @@ export class ScriptedController implements ControllerLink {
   keys = [createSigningKey('gk-1')];
   revocations: GatewayRevocation[] = [];
   revision = 'r1';
+  /** How far the clock of its database is ahead. */
+  aheadMs = 0;
   /** How long routes are valid. */
   validForMs = 60_000;
   /** The grants that are over. */
@@ -92,7 +94,7 @@ export class ScriptedController implements ControllerLink {
       keys: this.keys.map(({ kid, x }) => ({ kid, x })),
       revocations: input.revision === this.revision ? null : this.revocations,
       revision: this.revision,
-      asOf: Date.now(),
+      asOf: Date.now() + this.aheadMs,
     };
   }
 
