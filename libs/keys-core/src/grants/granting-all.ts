@@ -290,6 +290,32 @@ async function makeReady(
 }
 
 /**
+ * Opens the pools that requests need, before a transaction that stays open because callers' code runs in it: all others
+ * would wait for the own row of a namespace that it inserts. @returns the requests as they are to be sent, for slots if
+ * the leases are pools.
+ */
+export async function preparePools(
+  store: KernelStore,
+  requests: GrantRequests,
+): Promise<GrantRequests> {
+  const found = await look(store, store.transitions, requests);
+  await makeReady(store, store.transitions, { wanted: requests, found });
+  const [first = requests[0], ...others] = found.map(({ request }) => request);
+  return [first, ...others];
+}
+
+/**
+ * Why one is refused whose tries have all met a lock or a change: see {@link refusalOfAll}. @returns undefined for no
+ * reason that is known.
+ */
+export async function refusalAtLast(
+  store: KernelStore,
+  request: GrantRequest,
+): Promise<RefusedAll | { outcome: 'recorded' } | undefined> {
+  return refusalOfAll(store, await look(store, store.transitions, [request]), true);
+}
+
+/**
  * One try in a transaction of the caller's, as `grantWithin`. @returns undefined when they were not all free: nothing is
  * granted then.
  * @throws {LeaseError} `request.invalid` for more permits than a namespace has in all; `grant.contended` when some were
@@ -371,6 +397,7 @@ function outcomeOf(
   isLast: boolean,
 ): Exclude<Verdict, LeaseError> | undefined {
   if (verdict instanceof LeaseError) throw atPlace(verdict, place);
+  if (verdict?.outcome === 'again' && isLast) return verdict.atLast;
   if (verdict !== undefined || !isLast || overstayed === undefined) return verdict;
   return { outcome: 'held', by: overstayed, waiterCount: 0, doubtMs: 0 };
 }

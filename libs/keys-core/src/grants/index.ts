@@ -22,13 +22,7 @@ export { createCoalescer } from './coalesce.ts';
 export { inFence, isLeaseId, notHeld } from './fenced-transaction.ts';
 export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
 export { instant, readStoppingFreezes } from './sql/freezes.ts';
-export {
-  isOverstayed,
-  lookAtRefusals,
-  observeHandover,
-  prepareGrants,
-  refusedOutcome,
-} from './granting.ts';
+export { lookAtRefusals, observeHandover, prepareGrants, refusedOutcome } from './granting.ts';
 export { grantWithin } from './pooling.ts';
 export {
   createGroupGranter,
@@ -36,6 +30,8 @@ export {
   grantAllWithin,
   type GrantRequests,
   type GroupGranter,
+  preparePools,
+  refusalAtLast,
   type RefusedAll,
 } from './granting-all.ts';
 export {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
@@ -327,7 +328,7 @@ describe('permits', () => {
     });
     const after = await kernel.leases.grant(permit());
 
-    expect(during).not.toMatchObject({ outcome: 'granted' });
+    expect(during).toMatchObject({ outcome: 'held', by: { leaseId: old.leaseId }, doubtMs: 0 });
     expect(after.outcome).toBe('granted');
   });
 
@@ -377,6 +378,28 @@ test('a permit whose answer was lost with the connection is found, and its calle
 });
 
 describe('a pool that a transaction keeps locked', () => {
+  test('delays no answer of a request beside it in one statement while it is tried again', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 2 });
+    for (const name of ['a', 'b']) await granted(kernel, { mode: 'permit', name });
+    let isAnswered = false;
+
+    const locked = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select name from lease where name = 'a' for update`;
+      const first = kernel.leases.grant(permit({ name: 'a' })).finally(() => {
+        isAnswered = true;
+      });
+      const second = kernel.leases.grant(permit({ name: 'b' }));
+      const both = Promise.allSettled([first, second]);
+      expect((await second).outcome).toBe('granted');
+      await setImmediate();
+      expect(isAnswered).toBe(false);
+      return { both };
+    });
+
+    await locked.both;
+  });
+
   test.each([
     ['whose own row is locked', true],
     ['that is not open yet', false],

@@ -87,12 +87,20 @@ export function createPools(store: KernelStore): Pools {
     queueMax: QUEUE_MAX,
     isGathering: true,
   };
-  const grants = createCoalescer<SlotRequest, GrantOutcome>({
+  const ofGrants = {
     ...common,
-    run: (requests) => grantBatch(store, requests),
-    keysOf: ({ leaseId, principal, idempotencyKey }) =>
+    keysOf: ({ leaseId, principal, idempotencyKey }: SlotRequest) =>
       idempotencyKey === undefined ? [leaseId] : [leaseId, keyText({ principal, idempotencyKey })],
     inFlightMax: GRANTS_IN_FLIGHT_MAX,
+  };
+  // Those that must be tried again, by themselves: they withhold no answers of others.
+  const repeats = createCoalescer<SlotRequest, GrantOutcome>({
+    ...ofGrants,
+    run: (requests) => grantRepeatedly(store, requests),
+  });
+  const grants = createCoalescer<SlotRequest, GrantOutcome>({
+    ...ofGrants,
+    run: (requests) => grantBatch(store, requests, (request) => repeats.submit(request)),
     onBatch: (size) => store.observer.batch('grant', size),
   });
   const reads = createCoalescer<SlotRequest, Verdict>({
@@ -136,29 +144,59 @@ async function grantSlotWithin(
   await readClock(store, tx);
   const answers = new Map<string, Answer>();
   for (let tries = 0; tries < TRIES_WITHIN_MAX && answers.size === 0; tries += 1) {
-    await grantOnce(store, tx, [request], { answers, onLocked: 'wait' });
+    await grantOnce(store, tx, [request], { answers, atLast: new Map(), onLocked: 'wait' });
   }
   return answers.get(request.leaseId)?.();
 }
 
 /** Why a request was not granted; `again`: nothing is in its way now. */
-export type Verdict = GrantOutcome | typeof AGAIN | LeaseError;
+export type Verdict = GrantOutcome | Again | LeaseError;
 
-const AGAIN = { outcome: 'again' } as const;
+interface Again {
+  readonly outcome: 'again';
+  /** Why it is refused if the last try does not grant it either; undefined for no reason that is known. */
+  readonly atLast?: Held | undefined;
+}
+
+type Held = Extract<GrantOutcome, { outcome: 'held' }>;
+
+const AGAIN: Again = { outcome: 'again' };
 
 type Answer = () => GrantOutcome | Promise<GrantOutcome>;
 
+/** Tries once, and once more for pools that it has opened; what is open then is handed on. */
 async function grantBatch(
   store: KernelStore,
   requests: readonly SlotRequest[],
+  repeat: (request: SlotRequest) => Promise<GrantOutcome>,
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
   await prepareGrants(store, requests);
   const answers = new Map<string, Answer>();
+  const isOpen = ({ leaseId }: SlotRequest): boolean => !answers.has(leaseId);
+  const once = (asked: readonly SlotRequest[]): Promise<boolean> =>
+    grantOnce(store, store.transitions, asked, { answers, atLast: new Map(), onLocked: 'skip' });
+  try {
+    const hasOpened = await once(requests);
+    if (hasOpened) await once(requests.filter(isOpen));
+  } catch (error) {
+    const open = requests.filter(isOpen);
+    await settleFailed(store, { requests: open, answers, isLast: false }, error);
+  }
+  return requests.map((request) => answers.get(request.leaseId)?.() ?? repeat(request));
+}
+
+/** Tries until each of them is answered, or contended. */
+async function grantRepeatedly(
+  store: KernelStore,
+  requests: readonly SlotRequest[],
+): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  const answers = new Map<string, Answer>();
+  const atLast = new Map<string, Answer>();
   let open = requests;
   for (let tries = 0; tries < TRIES_MAX && open.length > 0; tries += 1) {
     if (tries > 0) await pause(store, RETRY_MS);
     try {
-      await grantOnce(store, store.transitions, open, { answers, onLocked: 'skip' });
+      await grantOnce(store, store.transitions, open, { answers, atLast, onLocked: 'skip' });
     } catch (error) {
       const isLast = tries + 1 >= GRANT_TRIES_MAX;
       await settleFailed(store, { requests: open, answers, isLast }, error);
@@ -166,7 +204,9 @@ async function grantBatch(
     open = requests.filter(({ leaseId }) => !answers.has(leaseId));
   }
   return requests.map(
-    ({ leaseId }) => answers.get(leaseId)?.() ?? Promise.reject(new LeaseError('grant.contended')),
+    ({ leaseId }) =>
+      (answers.get(leaseId) ?? atLast.get(leaseId))?.() ??
+      Promise.reject(new LeaseError('grant.contended')),
   );
 }
 
@@ -204,17 +244,22 @@ async function settleFailed(
 
 interface Tries {
   readonly answers: Map<string, Answer>;
+  /** What those without an answer are told if there is no further try: see {@link Again}. */
+  readonly atLast: Map<string, Answer>;
   /** What is done about pools of which another transaction grants. */
   readonly onLocked: 'skip' | 'wait';
 }
 
-/** Sends the statement once, and finds what became of each request; of some it may not be known yet. */
+/**
+ * Sends the statement once, and finds what became of each request; of some it may not be known yet. @returns whether
+ * pools were opened for them.
+ */
 async function grantOnce(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-  { answers, onLocked }: Tries,
-): Promise<void> {
+  { answers, atLast, onLocked }: Tries,
+): Promise<boolean> {
   const sentAtMs = store.clock.nowMs();
   const { grants, seen } = await timed(store, 'grant', () =>
     grantSlots(sql, requests, { guard: guardNow(store), onLocked }),
@@ -230,17 +275,24 @@ async function grantOnce(
     if (own !== undefined) answers.set(request.leaseId, () => grantedOutcome(store, request, own));
   }
   const refused = requests.filter(({ leaseId }) => !grants.has(leaseId));
-  if (refused.length === 0) return;
+  if (refused.length === 0) return false;
   const { verdicts, missing } = await judge(store, sql, refused);
-  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
   for (const request of refused) {
     const verdict = verdicts.get(request.leaseId) ?? AGAIN;
     if (verdict instanceof LeaseError) {
       answers.set(request.leaseId, () => Promise.reject(verdict));
     } else if (verdict.outcome !== 'again') {
       answers.set(request.leaseId, () => countRefusal(store, request, verdict));
+    } else if (verdict.atLast !== undefined) {
+      const held = verdict.atLast;
+      atLast.set(request.leaseId, () => countRefusal(store, request, held));
+    } else {
+      atLast.delete(request.leaseId);
     }
   }
+  if (missing.length === 0) return false;
+  await openPools(sql, missing, guardNow(store));
+  return true;
 }
 
 export interface Judged {
@@ -293,7 +345,10 @@ function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict 
     return refused?.outcome === 'pooled' ? undefined : refused;
   }
   if (!pool.isOpen) return undefined;
-  return pool.isEntitled ? AGAIN : inTheWay(store, request, met);
+  if (!pool.isEntitled) return inTheWay(store, request, met);
+  const { byAtLast: by } = pool;
+  if (by === undefined || !isFull(request, withRunOut(pool))) return AGAIN;
+  return { ...AGAIN, atLast: heldBy(request, met, { by, doubtMs: 0 }) };
 }
 
 /** The error of a request for a kind of pool that the lease is not. */
@@ -310,13 +365,14 @@ function misfitOf(
 }
 
 /** The holders or those in line that keep a request from its turn. */
-function inTheWay(store: KernelStore, request: SlotRequest, { pool, refusal }: Met): Verdict {
+function inTheWay(store: KernelStore, request: SlotRequest, met: Met): Verdict {
+  const { pool, refusal } = met;
   const { by } = pool;
   const { head, waiterCount } = refusal;
-  if (by !== undefined && (head === undefined || isFull(request, pool))) {
+  const isOwn = by?.leaseId === request.leaseId;
+  if (by !== undefined && (isOwn || head === undefined || isFull(request, pool))) {
     const doubtMs = by.asOf < by.expiresAt ? 0 : store.clockWatch.doubtMs(by);
-    const use = useOf(poolKindOf(request.mode), pool);
-    return { outcome: 'held', by, waiterCount, doubtMs, pool: use };
+    return heldBy(request, met, { by, doubtMs });
   }
   if (head !== undefined) return { outcome: 'queued', head, waiterCount };
   // Nobody holds any of the pool, nor waits for this key.
@@ -325,8 +381,28 @@ function inTheWay(store: KernelStore, request: SlotRequest, { pool, refusal }: M
     : { outcome: 'queued', head: pool.head, waiterCount: pool.waiterCount };
 }
 
+function heldBy(
+  { mode }: SlotRequest,
+  { pool, refusal: { waiterCount } }: Met,
+  who: Pick<Held, 'by' | 'doubtMs'>,
+): Held {
+  return { outcome: 'held', ...who, waiterCount, pool: useOf(poolKindOf(mode), pool) };
+}
+
+type Limits = Pick<MetPool, 'perKey' | 'total' | 'usedOfKey' | 'usedOfAll' | 'exclusiveCount'>;
+
+/** The pool if grants that have run out count as held. */
+function withRunOut(pool: MetPool): Limits {
+  return {
+    ...pool,
+    usedOfKey: pool.usedOfKey + pool.runOutOfKey,
+    usedOfAll: pool.usedOfAll + pool.runOutOfAll,
+    exclusiveCount: pool.exclusiveCount + pool.runOutExclusive,
+  };
+}
+
 /** Whether the holders are in the way of a request, and not only those who wait. */
-function isFull({ mode }: SlotRequest, pool: MetPool): boolean {
+function isFull({ mode }: SlotRequest, pool: Limits): boolean {
   switch (mode) {
     case 'permit':
       return (

@@ -270,3 +270,21 @@ describe(`random workers on pools through ${String(CONTROLLERS)} controllers, se
     ).toBe(true);
   });
 });
+
+test('a pool whose declaration is being changed is opened by a later try, and keeps no other pool back', async () => {
+  const kernel = await openKernel();
+  const permit = (namespace: string): GrantRequest => aRequest({ namespace, mode: 'permit' });
+  for (const namespace of ['a', 'b']) await declarePermits(kernel, { perKey: 1 }, namespace);
+
+  const [changed, other] = await kernel.store.general.$transaction(async (tx) => {
+    await tx.$queryRaw`select namespace from lease_declaration where namespace = 'a' for update`;
+    return Promise.all([
+      kernel.leases.grant(permit('a')).catch((error: unknown) => error),
+      kernel.leases.grant(permit('b')),
+    ]);
+  });
+
+  expect(changed).toMatchObject({ code: 'grant.contended' });
+  expect(other.outcome).toBe('granted');
+  expect((await kernel.leases.grant(permit('a'))).outcome).toBe('granted');
+});

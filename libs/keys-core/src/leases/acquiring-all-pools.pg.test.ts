@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { grantAllWithin } from '../grants/index.ts';
-import { aRequest } from '../testing/kernel-fixture.ts';
+import { age, aRequest } from '../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
@@ -56,6 +56,20 @@ describe('an acquire of several leases, of which others may hold some too', () =
 
     expect(refused).toMatchObject({ outcome: 'held', key: 'a', by: 'bob' });
     expect(writer.outcome).toBe('granted');
+  });
+
+  test('is refused while the row of a permit that has run out is locked, and says by whom', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 1 }, 'exports');
+    const old = await one(at, '1', { namespace: 'exports', mode: 'permit', holder: 'bob' });
+    await age(at, old.leaseId, 61_000);
+
+    const refused = await at.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
+      return acquireAll(at, [permit('exports', '1'), 'a']);
+    });
+
+    expect(refused).toMatchObject({ outcome: 'held', key: '1', by: 'bob' });
   });
 
   test('without a mode it takes permits, and shared leases alone', async () => {

@@ -5,6 +5,14 @@ import { aCoordinator, aUseCase, makeNotes, note } from '../testing/coordinator-
 import { openKernel } from '../testing/kernel-fixture.ts';
 import { lineOf } from '../testing/lease-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import type { CoordinatorAcquireAll } from './coordinator-types.ts';
+
+/** The ids and tokens that were granted. */
+function leasesOf(answer: CoordinatorAcquireAll): unknown {
+  return answer.outcome === 'granted'
+    ? answer.leases.map(({ leaseId, fencingToken }) => [leaseId, fencingToken])
+    : answer;
+}
 
 describe('several leases of a coordinator', () => {
   test('are granted together, and what their hooks write is committed with them', async () => {
@@ -74,22 +82,33 @@ describe('several leases of a coordinator', () => {
   test.each([
     ['with hooks', { willInsert: () => undefined }],
     ['without hooks', {}],
-  ])('%s are shared, and taken by permits, beside one that is held alone', async (_how, hooks) => {
-    const kernel = await openKernel();
-    const permitted = () =>
-      aUseCase('p', { ...hooks, scope: () => ({ namespace: ['exports'], key: 'p' }) });
-    await declarePermits(kernel, { perKey: 1 }, 'exports');
-    const wanted = () => [
-      aUseCase('a', hooks),
-      aUseCase('b', { ...hooks, mode: () => 'shared' }),
-      permitted(),
-    ];
-    const [alice, bob] = [aCoordinator(kernel), aCoordinator(kernel, 'bob')];
+  ])(
+    '%s are shared, taken by permits beside one that is held alone, and found again by their keys',
+    async (_how, hooks) => {
+      const kernel = await openKernel();
+      const permitted = () =>
+        aUseCase('p', { ...hooks, scope: () => ({ namespace: ['exports'], key: 'p' }) });
+      await declarePermits(kernel, { perKey: 1 }, 'exports');
+      const wanted = () => [
+        aUseCase('a', hooks),
+        aUseCase('b', { ...hooks, mode: () => 'shared' }),
+        permitted(),
+      ];
+      const [alice, bob] = [aCoordinator(kernel), aCoordinator(kernel, 'bob')];
 
-    const first = await alice.acquireAll(wanted(), 0);
-    const sharing = await bob.acquireAll([aUseCase('b', { mode: () => 'shared' })], 0);
-    const full = await bob.acquireAll([permitted()], 0);
+      const leases = wanted();
+      const first = await alice.acquireAll(leases, 0);
+      const sharing = await bob.acquireAll([aUseCase('b', { mode: () => 'shared' })], 0);
+      const full = await bob.acquireAll([permitted()], 0);
+      // Without the answer.
+      const again = await aCoordinator(kernel).acquireAll(leases, 0);
 
-    expect([first.outcome, sharing.outcome, full.outcome]).toEqual(['granted', 'granted', 'held']);
-  });
+      expect([first.outcome, sharing.outcome, full.outcome]).toEqual([
+        'granted',
+        'granted',
+        'held',
+      ]);
+      expect(leasesOf(again)).toEqual(leasesOf(first));
+    },
+  );
 });

@@ -14,6 +14,7 @@ import {
   guardNow,
   lookAtRefusals,
   prepareGrants,
+  preparePools,
   readClock,
   readGrants,
   refusedOutcome,
@@ -154,7 +155,8 @@ async function askOnce<Tx, Held extends HeldAnswer>(
   const refused = await asking.refusal(requests);
   if (refused !== undefined) return { outcome: refused, localTimeMs };
   for (const request of requests) await ensureLeaseRow(store.transitions, request);
-  return grantHooked(store, asking, wanted);
+  const prepared = await preparePools(store, requests);
+  return grantHooked(store, asking, { ...wanted, requests: prepared });
 }
 
 /** What a hook has thrown. It ends the acquire, even if it looks like an error that passes. */

@@ -6,7 +6,8 @@ import {
   aUseCase,
   makeNotes,
 } from '../testing/coordinator-fixture.ts';
-import { aRequest, openKernel } from '../testing/kernel-fixture.ts';
+import { age, aRequest, granted, openKernel } from '../testing/kernel-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
 
 describe('hooks', () => {
   test('may not call the coordinator; work that they left behind may call it afterwards', async () => {
@@ -70,6 +71,50 @@ describe('hooks', () => {
     // Its row is locked, not held: try again.
     expect(refused).toMatchObject({ code: 'grant.contended' });
     expect((await slow).outcome).toBe('granted');
+  });
+
+  test('on a permit of a total that was never taken before keep no other pool waiting', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 1, total: 2 });
+    await declarePermits(kernel, { perKey: 1 }, 'other');
+    const coordinator = aCoordinator(kernel);
+    const goOn = aGate();
+    const begun = aGate();
+    const slow = coordinator.acquire(
+      aUseCase('a', {
+        willInsert: () => {
+          begun.open();
+          return goOn.opened;
+        },
+      }),
+      0,
+    );
+    await begun.opened;
+
+    const [refused, granted] = await Promise.all([
+      kernel.leases.grant(aRequest({ name: 'b' })).catch((error: unknown) => error),
+      kernel.leases.grant(aRequest({ namespace: 'other' })),
+    ]);
+    goOn.open();
+
+    // The namespace's row is locked, not held: try again.
+    expect(refused).toMatchObject({ code: 'grant.contended' });
+    expect(granted.outcome).toBe('granted');
+    expect((await slow).outcome).toBe('granted');
+  });
+
+  test('on a permit that has run out, and whose last holder keeps its row locked, learn that it is held', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 1 });
+    const old = await granted(kernel, { mode: 'permit', name: 'a' });
+    await age(kernel, old.leaseId, 61_000);
+
+    const answer = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
+      return aCoordinator(kernel).acquire(aUseCase('a', { willInsert: () => undefined }), 0);
+    });
+
+    expect(answer).toMatchObject({ outcome: 'held', by: 'alice' });
   });
 
   test('that are slow keep neither grants nor renewals of others waiting', async () => {

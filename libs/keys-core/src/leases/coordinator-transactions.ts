@@ -5,12 +5,11 @@ import {
   ensureLeaseRow,
   grantWithin,
   inFence,
-  isOverstayed,
-  lookAtRefusals,
   notHeld,
   observeHeld,
   prepareGrants,
   readEndedGrants,
+  refusalAtLast,
   releaseAlone,
   type ReleaseRequest,
   renew,
@@ -90,10 +89,9 @@ export async function grantWithHook<Tx>(
     if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
     // Its last holder has let it run out, and keeps the row locked in a fenced transaction.
     const localTimeMs = store.clock.nowMs();
-    const [refusal] = await lookAtRefusals(store, store.general, [request]);
-    if (refusal?.row === undefined || !isOverstayed(refusal.row)) throw error;
-    const { row, waiterCount } = refusal;
-    return { outcome: { outcome: 'held', by: row, waiterCount, doubtMs: 0 }, localTimeMs };
+    const outcome = await refusalAtLast(store, request);
+    if (outcome === undefined) throw error;
+    return { outcome, localTimeMs };
   }
 }
 

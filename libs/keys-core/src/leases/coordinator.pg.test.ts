@@ -7,7 +7,15 @@ import {
   makeNotes,
   note,
 } from '../testing/coordinator-fixture.ts';
-import { aRequest, eventsOf, MACHINE_CLOCK, openKernel } from '../testing/kernel-fixture.ts';
+import {
+  age,
+  aRequest,
+  eventsOf,
+  MACHINE_CLOCK,
+  openKernel,
+  releaseOf,
+} from '../testing/kernel-fixture.ts';
+import { declarePermits } from '../testing/pool-fixture.ts';
 
 /** Fails a statement as a deadlock would. */
 async function loseOnce(tx: CallbackSql, tries: { count: number }, timesMax = 1): Promise<void> {
@@ -126,6 +134,47 @@ describe('acquire', () => {
       code: 'request.invalid',
       details: { field: 'key' },
     });
+  });
+
+  test.each<[string, number | null, Parameters<typeof aUseCase>[1]]>([
+    ['a permit beside free ones', 3, {}],
+    ['a permit while all are taken', 2, {}],
+    ['a permit, with a hook', 2, { willInsert: () => undefined }],
+    ['a shared lease', null, { mode: () => 'shared' as const }],
+    [
+      'a shared lease, with a hook',
+      null,
+      { mode: () => 'shared' as const, willInsert: () => undefined },
+    ],
+  ])('finds %s again by the key, and takes no other', async (_what, perKey, about) => {
+    const kernel = await openKernel();
+    if (perKey !== null) await declarePermits(kernel, { perKey });
+    const other = await acquired(aCoordinator(kernel, 'bob'), aUseCase('a', about));
+    const lease = aUseCase('a', about);
+    const first = await acquired(aCoordinator(kernel), lease);
+    // The other one expires first.
+    await age(kernel, other.leaseId, 1_000);
+
+    // Without the answer.
+    const again = await acquired(aCoordinator(kernel), lease);
+
+    expect(again).toMatchObject({ leaseId: first.leaseId, fencingToken: first.fencingToken });
+    expect(await eventsOf(kernel, 'a')).toHaveLength(2);
+  });
+
+  test('grants a permit again under the key of one that was released, whichever permits are free', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 3 });
+    const coordinator = aCoordinator(kernel);
+    const other = await acquired(coordinator, aUseCase('a'));
+    const lease = aUseCase('a');
+    const first = await acquired(coordinator, lease);
+    for (const one of [other, first]) await kernel.leases.release('lease', releaseOf(one));
+
+    const again = await acquired(aCoordinator(kernel), lease);
+
+    expect(again.leaseId).toBe(first.leaseId);
+    expect(again.fencingToken).not.toBe(first.fencingToken);
   });
 
   test.each([

@@ -29,7 +29,8 @@ export interface AskedPool extends Named {
  *
  * - **Locks** only rows that look free and that nobody has locked, and judges once they are locked.
  * - **With permits** only as the declaration is by then, which it locks: a total that comes or goes looks for
- *   the rows that this makes, see `declarePermits`.
+ *   the rows that this makes, see `declarePermits`. While another transaction changes it, nothing is made: the next try
+ *   does.
  * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
  * - **Index**: the primary keys.
  */
@@ -54,7 +55,7 @@ export async function openPools(
       where d.permits_per_key is not null
         and d.namespace in (select a.namespace from asked a where a.kind = 'permit')
       order by d.namespace
-      for share of d
+      for share of d skip locked
     ),
     openable as materialized (
       select a.* from asked a

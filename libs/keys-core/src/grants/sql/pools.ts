@@ -132,7 +132,7 @@ export async function grantSlots(
       select e.lease_id, e.face, e.namespace, e.name as scope, e.mode, e.holder, e.principal, e.tag,
         e.comment, e.metadata, e.ttl_ms, e.first_ms, e.renew_after_ms, e.soft_after_ms,
         e.hard_after_ms, e.home_reservation, a.before + e.turn as fencing_token,
-        coalesce(f.name, o.prefix || (coalesce(u.last_number, 0) + e.turn - coalesce(u.free, 0)))
+        coalesce(f.name, o.prefix || (coalesce(u.last_number, 0) + e.slot_turn - coalesce(u.free, 0)))
           ${C} as name,
         f.previous_lease_id, f.previous_fencing_token, f.previous_scope, f.is_confirmed
       from entitled e
@@ -142,10 +142,16 @@ export async function grantSlots(
       left join (
         select s.namespace, s.head, s.name, s.is_confirmed, s.lease_id as previous_lease_id,
           s.fencing_token as previous_fencing_token, s.scope as previous_scope,
-          row_number() over (partition by s.namespace, s.head order by s.number) as turn
+          row_number() over (
+            partition by s.namespace, s.head
+            order by exists (
+              select from entitled e
+              where e.namespace = s.namespace and e.head = s.head and e.lease_id = s.lease_id
+            ) desc, s.number
+          ) as turn
         from slot s
         where s.is_free
-      ) f on f.namespace = e.namespace and f.head = e.head and f.turn = e.turn
+      ) f on f.namespace = e.namespace and f.head = e.head and f.turn = e.slot_turn
       left join kept k on k.namespace = e.namespace and k.scope = e.name
       where e.head = e.name or k.scope is not null
     ),
@@ -208,11 +214,20 @@ export interface MetPool {
   readonly head: QueueHead | undefined;
   readonly waiterCount: number;
   readonly holders: readonly PoolHolder[];
-  /** The grant of the scope, or else of the pool, that expires first. */
+  /** The request's own grant; or the one of the scope, or else of the pool, that expires first. */
   readonly by: LeaseRow | undefined;
+  /**
+   * What it may meet if grants that have run out count as held: their last holders may keep their rows locked. Of all
+   * these and those above, the first.
+   */
+  readonly byAtLast: LeaseRow | undefined;
+  readonly runOutOfKey: number;
+  readonly runOutOfAll: number;
+  readonly runOutExclusive: number;
 }
 
-type MetRow = Omit<MetPool, 'by' | 'head'> & {
+type MetRow = Omit<MetPool, 'by' | 'byAtLast' | 'head'> & {
+  readonly isFree: boolean;
   readonly askedId: string;
   readonly waiter: string | null;
   readonly waitsSince: number;
@@ -253,7 +268,10 @@ export async function readPools(
       coalesce(u.held, 0)::int as "usedOfAll", coalesce(k.exclusive, 0)::int as "exclusiveCount",
       f.waiter, extract(epoch from f.created_at)::float8 * 1000 as "waitsSince",
       extract(epoch from f.valid_until - clock_timestamp())::float8 * 1000 as "lapsesInMs",
-      coalesce(f.count, 0)::int as "waiterCount", coalesce(h.holders, '[]') as holders, ${LEASE_COLUMNS}
+      coalesce(f.count, 0)::int as "waiterCount", coalesce(h.holders, '[]') as holders,
+      coalesce(k.run_out, 0)::int as "runOutOfKey", coalesce(u.run_out, 0)::int as "runOutOfAll",
+      coalesce(k.run_out_exclusive, 0)::int as "runOutExclusive", coalesce(l.is_free, false) as "isFree",
+      ${LEASE_COLUMNS}
     from wanted w
     left join own o on o.namespace = w.namespace and o.head = w.head and o.kind = w.kind
     left join entitled e on e.lease_id = w.lease_id
@@ -276,10 +294,10 @@ export async function readPools(
       ) s
     ) h on true
     left join lateral (
-      select l.* from (
-        select s.namespace, s.name from slot s
-        where s.namespace = w.namespace and s.head = w.head and not s.is_free
-        order by s.scope = w.name desc, s.expires_at
+      select l.*, s.is_free from (
+        select s.namespace, s.name, s.is_free from slot s
+        where s.namespace = w.namespace and s.head = w.head and (not s.is_free or s.has_run_out)
+        order by s.is_free, s.lease_id = w.lease_id desc, s.scope = w.name desc, s.expires_at
         limit 1
       ) s
       join lease l on l.face = 'lease' and l.namespace = s.namespace and l.name = s.name
@@ -289,11 +307,15 @@ export async function readPools(
     rows.map(({ askedId, ...row }) => {
       const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, ...others } =
         row;
-      const { holders, waiter, waitsSince, lapsesInMs, waiterCount, ...lease } = others;
+      const { holders, waiter, waitsSince, lapsesInMs, waiterCount, ...found } = others;
+      const { runOutOfKey, runOutOfAll, runOutExclusive, isFree, ...lease } = found;
       const used = { usedOfKey, usedOfAll, exclusiveCount, holders };
+      const runOut = { runOutOfKey, runOutOfAll, runOutExclusive };
       const head = waiter === null ? undefined : { waiter, createdAt: waitsSince, lapsesInMs };
-      const by = typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined;
-      return [askedId, { isOpen, isEntitled, perKey, total, ...used, head, waiterCount, by }];
+      const byAtLast = typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined;
+      const by = isFree ? undefined : byAtLast;
+      const pool = { isOpen, isEntitled, perKey, total, ...used, ...runOut };
+      return [askedId, { ...pool, head, waiterCount, by, byAtLast }];
     }),
   );
 }
@@ -359,15 +381,17 @@ function judgedRows(
     used as materialized (
       select s.namespace, s.head, count(*) filter (where not s.is_free) as held,
         count(*) filter (where s.is_free) as free, max(s.number) as last_number,
-        max(s.fencing_token) as largest
+        max(s.fencing_token) as largest, count(*) filter (where s.has_run_out) as run_out
       from slot s
       group by s.namespace, s.head
     ),
     used_of_key as materialized (
-      select s.namespace, s.head, s.scope, count(*) as held,
-        count(*) filter (where s.mode = 'exclusive') as exclusive
+      select s.namespace, s.head, s.scope, count(*) filter (where not s.is_free) as held,
+        count(*) filter (where not s.is_free and s.mode = 'exclusive') as exclusive,
+        count(*) filter (where s.has_run_out) as run_out,
+        count(*) filter (where s.has_run_out and s.mode = 'exclusive') as run_out_exclusive
       from slot s
-      where not s.is_free
+      where not s.is_free or s.has_run_out
       group by s.namespace, s.head, s.scope
     ),
     line as materialized (
@@ -388,6 +412,8 @@ function judgedRows(
       from wanted w
       join own o on o.namespace = w.namespace and o.head = w.head and o.kind = w.kind
       where not w.is_queued and (w.request_id is null or not ${IS_USED})
+        -- One that holds a slot already, as when its answer was lost, takes no other.
+        and not exists (select from slot s where s.lease_id = w.lease_id and not s.is_free)
     ),
     ranked as (
       select n.*, coalesce(k.held, 0) as held_of_key, coalesce(k.exclusive, 0) as held_alone,
@@ -411,12 +437,18 @@ function judgedRows(
     entitled as materialized (
       select w.*, row_number() over (
           partition by w.namespace, w.head order by r.step, r.place
-        ) as turn
+        ) as turn,
+        row_number() over (
+          partition by w.namespace, w.head order by y.number, r.step, r.place
+        ) as slot_turn
       from wanted w
       -- Requests of both kinds may be for one scope, which is a pool of one kind.
       join roomy r on r.lease_id = w.lease_id and r.kind = w.kind
       left join ticket t on t.ticket_id = w.lease_id
       left join used u on u.namespace = w.namespace and u.head = w.head
+      -- Its slot from before, if that is free: no other row may have the lease id.
+      left join slot y on y.namespace = w.namespace and y.head = w.head and y.lease_id = w.lease_id
+        and y.is_free
       where (not w.is_queued or t.ticket_id is not null) and ${IS_KEPT}
         and case w.mode
           when 'permit' then r.held_of_key + r.rank <= w.permits_per_key
@@ -498,7 +530,7 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
       from own o
       cross join lateral (
         select l.namespace, l.name, l.pool as scope, l.mode, l.lease_id, l.fencing_token, l.holder,
-          l.granted_at, l.expires_at, substr(l.name, length(o.prefix) + 1)::int as number,
+          l.granted_at, l.expires_at, l.end_reason, substr(l.name, length(o.prefix) + 1)::int as number,
           -- One with a locker, as fenced work that goes on after a revocation, is judged with those that have run out.
           coalesce(${IS_ENDED_BY_WORD} and l.xmax = '0', false) as is_ended,
           coalesce(${isTakable(belief)}, false) as is_takable, ${IS_CONFIRMED}
@@ -519,7 +551,9 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
       ${how !== 'read' ? judged : fragment``}
     ),
     slot as materialized (
-      select s.*, s.is_ended or x.name is not null as is_free
+      select s.*, s.is_ended or x.name is not null as is_free,
+        -- Its last holder may keep it locked: see isOverstayed.
+        x.name is not null and coalesce(s.end_reason, 'expired') = 'expired' as has_run_out
       from seen_slot s
       left join lapsed x on x.namespace = s.namespace and x.name = s.name
     )`;

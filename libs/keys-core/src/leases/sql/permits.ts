@@ -224,7 +224,7 @@ export async function setPermits(
   return onlyRow(rows);
 }
 
-/** The numbers that are in force. The rows of all are locked: opening a pool waits. */
+/** The numbers that are in force. The rows of all are locked: no pool is opened. */
 async function lockDeclarations(
   sql: Sql<'general'>,
   namespaces: readonly string[],
@@ -242,8 +242,8 @@ async function lockDeclarations(
  * without one those of each key: see `pools.ts`. Grants stay as they are, with their lease ids and tokens.
  *
  * - **Locks** the own rows, and moves by another statement, whose snapshot has every grant of these pools. A statement
- *   that grants and has seen an own row before finds it changed, and grants nothing. No own row comes meanwhile: opening
- *   a pool waits for the declaration, and finds it changed.
+ *   that grants and has seen an own row before finds it changed, and grants nothing. No own row comes meanwhile: who
+ *   would open a pool passes over the declaration, and finds it changed later.
  * - **Tokens grow**: every pool goes on above the floor, which is raised to the largest token of the own rows.
  * - **Index**: the primary keys.
  *
