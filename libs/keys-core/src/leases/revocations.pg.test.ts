@@ -186,6 +186,29 @@ describe('revocations', () => {
     expect(heard).toHaveLength(2_501);
   });
 
+  test('are delivered although a restored database gives their events smaller numbers than before', async () => {
+    const on = await openOperatedLeases();
+    const { heard } = listen(on);
+    const lost = await acquired(on, { name: 'lost' });
+    // Old enough that everything up to it counts as read.
+    await on.store.general.$executeRaw`
+      insert into lease_event (
+        id, at, face, namespace, name, lease_id, fencing_token, kind, actor, detail
+      )
+      overriding system value
+      values (1000000, clock_timestamp() - interval '11 s', 'lease', 'user.update', 'lost',
+        ${lost.leaseId}::uuid, 1, 'revoked', 'o', '{"mode":"force"}')`;
+    await heardOf(heard, lost.leaseId);
+    await on.store.general.$executeRaw`delete from lease_event where id = 1000000`;
+    await on.store.general.$executeRaw`update database_epoch set epoch = epoch + 1`;
+
+    const lease = await acquired(on);
+    await force(on, lease);
+
+    await heardOf(heard, lease.leaseId);
+    expect(on.failures).toEqual([]);
+  });
+
   test('of keys are not delivered to holders of leases, and delay nothing', async () => {
     const on = await openOperatedLeases();
     const { heard } = listen(on);

@@ -148,11 +148,13 @@ function woken(session: Session, signal: AbortSignal): Promise<void> {
   }, signal);
 }
 
-/** Reads each revocation once, from {@link REPLAY_MS} ago on. */
+/** Reads each revocation once, from {@link REPLAY_MS} ago on; after a restore of the database, those again. */
 class RevocationReader {
   readonly #store: Pick<Store, 'general' | 'clock'>;
   /** Everything up to here was read and is old enough to be complete. */
   #afterId: string | undefined;
+  /** Of the database whose numbers these are. */
+  #epoch: number | null = null;
   /** The events that were read above that, each with the moment at which it happened. */
   readonly #seen = new Map<string, number>();
   recent: Known[] = [];
@@ -164,17 +166,29 @@ class RevocationReader {
   /** Reports what has happened since the last read, page by page: a page that fails loses no other. */
   async read(tell: (known: Known) => void): Promise<void> {
     const { general } = this.#store;
-    this.#afterId ??= await findRevocationBefore(general, REPLAY_MS);
     for (;;) {
-      const rows = await readRevocations(general, {
+      this.#afterId ??= await findRevocationBefore(general, REPLAY_MS);
+      const { epoch, revocations } = await readRevocations(general, {
         afterId: this.#afterId,
         seenIds: [...this.#seen.keys()],
         limit: ROWS_PER_READ_MAX,
       });
-      for (const known of this.#note(rows)) tell(known);
-      if (rows.length < ROWS_PER_READ_MAX) break;
+      if (this.#isOfAnother(epoch)) continue;
+      for (const known of this.#note(revocations)) tell(known);
+      if (revocations.length < ROWS_PER_READ_MAX) break;
     }
     this.#forget();
+  }
+
+  /** Whether the database was restored since the last page: then it starts over, and what it knew is void. */
+  #isOfAnother(epoch: number | null): boolean {
+    const isOfAnother = this.#epoch !== null && this.#epoch !== epoch;
+    this.#epoch = epoch;
+    if (!isOfAnother) return false;
+    this.#afterId = undefined;
+    this.#seen.clear();
+    this.recent = [];
+    return true;
   }
 
   #note(rows: readonly Revocation[]): Known[] {

@@ -19,18 +19,25 @@ export interface Revocation {
   readonly remainingMs: number;
 }
 
+/** Revocations, and of which history of the database: after a restore it gives the numbers of events again. */
+export interface RevocationPage {
+  /** Null before a controller has noted it. */
+  readonly epoch: number | null;
+  readonly revocations: readonly Revocation[];
+}
+
 /**
  * Reads revocations by the number of their events, without those that were seen already: numbers may
  * be committed out of order, so a reader looks again at a stretch that it has read.
  *
- * **Index**: `lease_event_revoked_idx`, `lease_lease_id_key`, `lease_event_lease_id_idx`. No rows:
- * nothing was revoked that the reader has not seen.
+ * **Index**: `lease_event_revoked_idx`, `lease_lease_id_key`, `lease_event_lease_id_idx`. No
+ * revocations: nothing was revoked that the reader has not seen.
  */
 export async function readRevocations(
   sql: Sql<'general'>,
   from: { readonly afterId: string; readonly seenIds: readonly string[]; readonly limit: number },
-): Promise<Revocation[]> {
-  return sql.$queryRaw<Revocation[]>`
+): Promise<RevocationPage> {
+  const rows = await sql.$queryRaw<({ epoch: number | null } & (Revocation | { id: null }))[]>`
     with fresh as materialized (
       select v.id, v.at, v.face, v.lease_id, v.kind, v.reason, v.detail
       from lease_event v
@@ -39,7 +46,7 @@ export async function readRevocations(
       order by v.id
       limit ${from.limit}
     )
-    select f.id::text as id, f.face, f.lease_id as "leaseId",
+    select (select e.epoch from database_epoch e limit 1) as epoch, f.id::text as id, f.face, f.lease_id as "leaseId",
       coalesce(l.principal, g.principal) as principal,
       (f.kind = 'revoked' and f.detail ->> 'mode' = 'force') as "isForced", f.reason,
       extract(epoch from clock_timestamp() - f.at)::float8 * 1000 as "ageMs",
@@ -49,7 +56,8 @@ export async function readRevocations(
         )::float8 * 1000,
         0
       )) as "remainingMs"
-    from fresh f
+    from (select true) one
+    left join fresh f on true
     left join lateral (
       select l.principal, l.expires_at from lease l where l.lease_id = f.lease_id limit 1
     ) l on true
@@ -60,6 +68,10 @@ export async function readRevocations(
       limit 1
     ) g on l.principal is null
     order by f.id`;
+  return {
+    epoch: rows[0]?.epoch ?? null,
+    revocations: rows.flatMap(({ epoch: _, ...row }) => (row.id === null ? [] : [row])),
+  };
 }
 
 /**
