@@ -14,6 +14,21 @@ const GRANTING = [
     replace: 'if (requests.length > 0) return NO_FRAGMENT;',
   },
   {
+    name: 'override-goes-unrecorded',
+    breaks:
+      'an override is recorded for what is frozen now, also in a window that nobody has met before',
+    file: `${CORE}/grants/granting.ts`,
+    find: 'if (overriding.length === 0) return;',
+    replace: 'if (overriding.length < 2) return;',
+  },
+  {
+    name: 'environments-go-early',
+    breaks: 'an environment is listed for a week after its last release',
+    file: `${CORE}/grants/sql/retention.ts`,
+    find: "case when l.face = 'environment' then",
+    replace: "case when l.face = 'no' then",
+  },
+  {
     name: 'freeze-beside-a-grant',
     breaks: 'a freeze comes after each grant that has not seen it',
     file: `${CORE}/leases/sql/freezes.ts`,
@@ -69,6 +84,20 @@ const GRANTING = [
     file: `${CORE}/grants/sql/pools.ts`,
     find: "when 'permit' then r.held_of_key + r.rank <= w.permits_per_key",
     replace: "when 'permit' then r.held_of_key + r.rank <= w.permits_per_key + 1",
+  },
+  {
+    name: 'second-permit-of-one-lease-id',
+    breaks: 'a caller that repeats its request with the same key finds its permit, and takes no other',
+    file: `${CORE}/grants/sql/pools.ts`,
+    find: 'and not exists (select from slot s where s.lease_id = w.lease_id and not s.is_free)',
+    replace: '',
+  },
+  {
+    name: 'revocations-of-the-old-history',
+    breaks: 'holders learn of revocations although the database was restored',
+    file: `${CORE}/leases/revocations.ts`,
+    find: 'this.#epoch !== null && this.#epoch !== epoch',
+    replace: 'false',
   },
   {
     name: 'more-than-the-total-of-all',

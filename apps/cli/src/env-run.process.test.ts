@@ -163,7 +163,8 @@ test('env run --override passes a freeze with its reason, which the audit keeps'
 
 test('env run --override by a token that may not is refused, and tells who may', async () => {
   const { environment } = aPipeline();
-  await cli.answer('env', 'freeze', 'add', environment, '--until', '1h', '--reason', 'audit');
+  const freeze = ['env', 'freeze', 'add', environment, '--until', '1h', '--allow', 'olga'];
+  await cli.answer(...freeze, '--reason', 'audit');
   const { secret } = await cli
     .api()
     .tokens.create.mutate({ name: `ci-${randomUUID()}`, role: 'client' });
@@ -171,7 +172,9 @@ test('env run --override by a token that may not is refused, and tells who may',
   const env = { ...cli.env, LEASEHOLD_TOKEN: secret };
   const refused = await startCommand([...args, '--', 'true'], env).ended;
 
-  expect(refused.stderr).toContain('These may: the role operator, the role admin.');
+  expect(refused.stderr).toContain(
+    'These may: the role operator, the role admin, olga (from another datacenter a name is NAME@DATACENTER).',
+  );
   expect(refused.exitCode).toBe(6);
 });
 
@@ -184,6 +187,40 @@ test('a freeze of an environment that nobody has held asks whether its name is r
   expect(unknown.stdout).toContain('Nobody has held this environment yet');
   expect([unknown.exitCode, all.exitCode]).toEqual([0, 0]);
   expect(all.stdout).not.toContain('Nobody has held');
+});
+
+test('a freeze of an environment of which only the history is left is of one that is known', async () => {
+  const pipeline = aPipeline();
+  const first = pipeline.deploy('1');
+  await written(pipeline, 'begin 1');
+  await finish(pipeline, '1');
+  await first.ended;
+  await cli.query('delete from leasehold.lease where name = $1', [pipeline.name]);
+
+  const how = ['--until', '1h', '--reason', 'audit'];
+  const frozen = await cli.run('env', 'freeze', 'add', pipeline.environment, ...how);
+
+  expect(frozen.stdout).toContain('is frozen until');
+  expect(frozen.stdout).not.toContain('Nobody has held');
+});
+
+test('env show tells who waits in a freeze for an environment that nobody has held', async () => {
+  const pipeline = aPipeline();
+  const unknown = await cli.run('env', 'show', pipeline.environment);
+  const freeze = ['env', 'freeze', 'add', pipeline.environment, '--until', '1h'];
+  await cli.answer(...freeze, '--reason', 'audit');
+  pipeline.deploy('1', '--wait', '2h');
+  await inLine(pipeline, 'ci-1');
+
+  const shown = await cli.run('env', 'show', pipeline.environment);
+  const { queue } = await cli.answer<{ queue: unknown }>('env', 'show', pipeline.environment);
+
+  expect(unknown.stderr).toContain('nobody holds it, or has lately');
+  expect(unknown.exitCode).not.toBe(0);
+  expect(shown.stdout).toMatch(
+    /frozen +until .* because audit\nwaiting\n {2}1\. ci-1 \(deploy 1\), since /u,
+  );
+  expect(queue).toMatchObject({ waiting: [{ waiter: 'ci-1' }] });
 });
 
 test('env run keeps its place in line while its controller starts again', async () => {

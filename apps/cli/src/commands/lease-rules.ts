@@ -97,7 +97,7 @@ function addAdd(cli: Cli, parent: Command): void {
     )
     .option(
       '--allow <name>',
-      'who may override it too: a token, or a person; may be repeated',
+      'who may override it too: a token, or a person; from another datacenter NAME@DATACENTER; may be repeated',
       appendText,
       [],
     )
@@ -122,11 +122,17 @@ async function unknownText(
   { namespace, name, datacenter }: FreezeInput,
 ): Promise<string> {
   if (name === undefined) return '';
+  const environment = { namespace, name, datacenter };
   // The freeze is made: that this cannot be read is no failure of it.
-  const known = await client.environments.get
-    .query({ namespace, name, datacenter })
-    .catch(() => undefined);
-  if (known !== null) return '';
+  const isKnown = await Promise.all([
+    client.environments.get.query(environment),
+    // Of what nobody has held for long only the history is left.
+    client.environments.history.query({ ...environment, limit: 1 }),
+  ]).then(
+    ([lease, { items }]) => lease !== null || items.length > 0,
+    () => true,
+  );
+  if (isKnown) return '';
   return '\nNobody has held this environment yet: is its name right? `--namespace` freezes all environments of a namespace.';
 }
 

@@ -88,12 +88,14 @@ export async function acquire(
   }
 }
 
-/** Names are those that operators gave. */
+/** Names are those that operators gave, of callers from another datacenter with that: `ci@dc1`. */
 function overrideHint({ roles, people }: EnvironmentFrozenError['allow']): string {
   const who = [...roles.map((role) => `the role ${role}`), ...people].map(printable);
+  const fromElsewhere =
+    people.length === 0 ? '' : ' (from another datacenter a name is NAME@DATACENTER)';
   return who.length === 0
     ? 'Nobody may override this freeze.'
-    : `This token may not override it. These may: ${who.join(', ')}.`;
+    : `This token may not override it. These may: ${who.join(', ')}${fromElsewhere}.`;
 }
 
 async function askFor(

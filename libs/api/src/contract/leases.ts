@@ -479,7 +479,7 @@ export const freezeInputSchema = z
       .optional(),
     /** Who may override it; by default operators and administrators. */
     allowRoles: z.array(z.enum(ORDERED_ROLES)).max(ORDERED_ROLES.length).optional(),
-    /** Names of tokens, and addresses of people. */
+    /** Names of tokens, and addresses of people; from another datacenter NAME@DATACENTER. */
     allowPeople: z.array(holderSchema).max(LIMITS.freezePeopleMax).optional(),
     /** Whether those who hold such an environment now are told to stop; they go on otherwise. */
     stopRunning: z.boolean().optional(),

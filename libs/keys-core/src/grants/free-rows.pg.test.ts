@@ -71,6 +71,25 @@ test('rows that ended more than a day ago are deleted, and the next token is lar
   expectGrowing([old, await granted(kernel, { name: 'old' })]);
 });
 
+test('an environment is known for more than a week after its last release', async () => {
+  const kernel = await openKernel();
+  const grant = await granted(kernel, { face: 'environment', name: 'prod' });
+  await kernel.leases.release('environment', releaseOf(grant));
+
+  await letPass(kernel, 2);
+  await createFreeRowRemover(kernel.store).runOnce();
+  const known = await namesLeft(kernel);
+  await letPass(kernel, 5);
+  await createFreeRowRemover(kernel.store).runOnce();
+  const afterAWeek = await namesLeft(kernel);
+  await letPass(kernel, 2);
+  await createFreeRowRemover(kernel.store).runOnce();
+
+  expect(known).toEqual(['prod']);
+  expect(afterAWeek).toEqual(['prod']);
+  expect(await namesLeft(kernel)).toEqual([]);
+});
+
 test('C60 tokens grow when the clock went 30 days ahead and came back before the row was deleted', async () => {
   const { url } = await createTestDatabase();
   const shift = await makeClockShiftable(url);

@@ -58,6 +58,7 @@ export async function grantBatch(
   askAlone: AskAlone,
 ): Promise<GrantAnswer[]> {
   await prepareGrants(store, requests);
+  await advanceOverridden(store, requests);
   const decided = await decide(store, requests.filter(isPlain), askAlone, (plain) =>
     grantFree(store.transitions, plain, store.witness.mark),
   );
@@ -73,6 +74,20 @@ export async function grantBatch(
     const answer = decided.get(request.leaseId) ?? others.get(request.leaseId);
     return answer === undefined ? askAlone(request) : answer();
   });
+}
+
+/**
+ * Gives freezes whose window is over their next one, before they are overridden. No refusal does that: they stop
+ * nobody who may override them, and one that is over is not overridden.
+ */
+async function advanceOverridden(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+): Promise<void> {
+  const overriding = requests.filter(({ override }) => override !== undefined);
+  if (overriding.length === 0) return;
+  const asked = overriding.map((request) => ({ ...request, override: undefined }));
+  await freezesInForce(store, store.transitions, asked);
 }
 
 /** Sends a statement that grants, and finds what became of each of its requests. */
@@ -141,7 +156,7 @@ async function readRefusalsOf(
   try {
     const found = await lookAtRefusals(store, store.transitions, refused);
     return new Map(
-      refused.map(({ leaseId }, index) => [leaseId, frozen(found[index]) ?? found[index]]),
+      refused.map(({ leaseId }, index) => [leaseId, stopOf(found[index]) ?? found[index]]),
     );
   } catch (error) {
     const failure = error instanceof Error ? error : new Error(String(error));
@@ -349,9 +364,13 @@ export interface FoundRefusal extends Refusal {
   readonly freeze?: FreezeInForce;
 }
 
-/** The error of a request that a freeze stops; it is told even if somebody holds the environment. */
-function frozen(refusal: FoundRefusal | undefined): LeaseError | undefined {
-  return refusal?.freeze === undefined ? undefined : frozenError(refusal.freeze);
+/**
+ * The error of a request that a freeze stops; it is told even if somebody holds the environment. What became of a
+ * request that was sent before is found in its record.
+ */
+function stopOf(refusal: FoundRefusal | undefined): LeaseError | undefined {
+  if (refusal?.freeze === undefined || refusal.isRecorded) return undefined;
+  return frozenError(refusal.freeze);
 }
 
 /**
@@ -363,7 +382,7 @@ export function refusedOutcome(
   { clockWatch }: Pick<KernelStore, 'clockWatch'>,
   refusal: FoundRefusal | undefined,
 ): PlainOutcome | undefined {
-  const failure = frozen(refusal);
+  const failure = stopOf(refusal);
   if (failure !== undefined) throw failure;
   if (refusal === undefined) return undefined;
   const { row, head, waiterCount, isRecorded, hasPermits } = refusal;
@@ -454,8 +473,6 @@ export function watchClock(
     return;
   }
 }
-
-/** Why a request for an environment is refused: the freeze that stops it. */
 
 /**
  * The freezes that stop these requests, by lease id; of several the one that lasts the longest. One that recurs and

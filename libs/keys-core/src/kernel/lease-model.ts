@@ -64,6 +64,7 @@ export interface ModelRef extends GrantRef {
 
 /** Rows are deleted this long after their end, if their token is this far behind the clock. */
 const FREE_ROW_KEPT_MS = 24 * 3_600_000;
+const FREE_ENVIRONMENT_KEPT_MS = 8 * FREE_ROW_KEPT_MS;
 const TOKEN_MARGIN_MS = 3_600_000;
 
 export class LeaseModel {
@@ -223,7 +224,9 @@ export class LeaseModel {
 
   deleteFree(): void {
     for (const [key, row] of this.rows) {
-      const isLongOver = row.end !== null && row.overAt < this.nowMs - FREE_ROW_KEPT_MS;
+      const keptMs =
+        row.resource.face === 'environment' ? FREE_ENVIRONMENT_KEPT_MS : FREE_ROW_KEPT_MS;
+      const isLongOver = row.end !== null && row.overAt < this.nowMs - keptMs;
       const isBehind = row.token < BigInt(this.nowMs - TOKEN_MARGIN_MS);
       if (!isLongOver || !isBehind || this.owedCallbacks.has(row.leaseId)) continue;
       this.rows.delete(key);

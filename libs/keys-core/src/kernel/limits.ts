@@ -66,6 +66,8 @@ export const LIMITS = {
   reservationChainMax: 64,
   /** Freezes of a datacenter that are neither over nor removed. */
   freezesMax: 1_000,
+  /** Those of one caller who is limited to namespaces. */
+  freezesOfOneMax: 100,
   /** Who may override one freeze. */
   freezePeopleMax: 64,
   freezeScheduleBytesMax: 128,

@@ -539,6 +539,21 @@ describe('a request that supersedes', () => {
     expect(rows).toEqual([{ renewable: true }]);
   });
 
+  test('leaves the line when it asks again, and is frozen for longer than it still waits', async () => {
+    const at = await open();
+    await acquired(at, DEPLOY);
+    const wait = { ...DEPLOY, holder: 'v2', supersede: 'waiting' } as const;
+    const asked = { ...wait, waitMs: 3_600_000, idempotencyKey: randomUUID() };
+    const first = await acquire(at, { ...asked, callMs: 100 });
+    await frozen(at, 7_200_000);
+
+    const again = await codeOf(acquire(at, asked));
+
+    expect(first).toMatchObject({ outcome: 'waiting', place: 1 });
+    expect(again).toBe('environment.frozen');
+    expect(await line(at)).toEqual([]);
+  });
+
   test('must be able to wait', async () => {
     const at = await open();
 

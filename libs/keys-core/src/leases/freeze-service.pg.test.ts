@@ -1,60 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
-  acquire,
-  acquired,
-  ALIVE,
-  codeOf,
-  type Leases,
-  openLeases,
-} from '../testing/lease-fixture.ts';
+  daily,
+  deploy,
+  type Frozen,
+  frozen,
+  HOUR_MS,
+  inMs,
+  neglected,
+  openEnvironments,
+  OPERATOR,
+  PROD,
+} from '../testing/freeze-fixture.ts';
+import { acquired, ALIVE, codeOf, openLeases } from '../testing/lease-fixture.ts';
 import { aGuard, aRequest, BY, eventsOf, UNAUDITED } from '../testing/kernel-fixture.ts';
 import { waitUntil } from '@leasehold/testing';
 import { grant } from '../grants/index.ts';
-import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
-import { createFreezeService, type FreezeInput, type FreezeService } from './index.ts';
+import type { FreezeInput } from './index.ts';
 import { tryAcquireEnvironment, withEnvironmentLease } from './environment-lease.ts';
-import type { AcquireInput } from './lease-types.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
-
-const OPERATOR: Caller = {
-  principal: 'token-o',
-  actor: 'olga@example.com',
-  role: 'operator',
-  namespaces: null,
-};
-const PROD = { namespace: 'team.app', name: 'prod' };
-const HOUR_MS = 60 * 60 * 1_000;
-
-interface Frozen extends Leases {
-  readonly freezes: FreezeService;
-}
-
-/** A controller's environments; on the named database, a second controller. */
-async function openEnvironments(databaseUrl?: string): Promise<Frozen> {
-  const leases = await openLeases(databaseUrl === undefined ? {} : { databaseUrl }, 'environment');
-  return { ...leases, freezes: createFreezeService(leases.store) };
-}
-
-function deploy(at: Leases, change: Partial<AcquireInput> = {}, caller?: Caller) {
-  return acquire(
-    at,
-    { ...PROD, action: 'deploy', ...change },
-    caller === undefined ? {} : { caller },
-  );
-}
-
-/** The instant this long from now, by this machine's clock, which is the database's. */
-function inMs(ms: number): string {
-  return new Date(Date.now() + ms).toISOString();
-}
-
-async function frozen(at: Frozen, change: Partial<FreezeInput> = {}) {
-  const input = { ...PROD, reason: 'the audit is on', until: inMs(HOUR_MS), ...change };
-  const { freeze } = await at.freezes.freeze(input, OPERATOR, BY);
-  return freeze;
-}
 
 /** Every Friday evening to Monday morning, so that the database's clock is outside, unless it is aged. */
 const WEEKLY = { schedule: '0 17 * * 5', durationMs: 63 * HOUR_MS, zone: 'Europe/Zurich' };
@@ -198,24 +163,6 @@ describe('a frozen environment', () => {
 });
 
 describe('a recurring freeze', () => {
-  /** As if the freeze had been made so long ago that its stored window is over, and nobody had asked since. */
-  async function neglected(at: Frozen, recurrence: FreezeInput['recurrence']): Promise<string> {
-    const { freezeId } = await frozen(at, { until: undefined, recurrence });
-    await at.store.general.$queryRaw`
-      update environment_freeze
-      set window_from = clock_timestamp() - interval '20 days',
-          window_until = clock_timestamp() - interval '18 days'
-      where freeze_id = ${freezeId}::uuid`;
-    return freezeId;
-  }
-
-  /** A window of an hour that began half an hour ago, or that begins in an hour, every day in UTC. */
-  function daily(beginsInMinutes: number) {
-    const begin = new Date(Date.now() + beginsInMinutes * 60_000);
-    const schedule = `${String(begin.getUTCMinutes())} ${String(begin.getUTCHours())} * * *`;
-    return { schedule, durationMs: HOUR_MS, zone: 'UTC' };
-  }
-
   test('whose window is over is given its present one by the first caller, and stops it', async () => {
     const at = await openEnvironments();
     const other = await openEnvironments(at.databaseUrl);
@@ -258,6 +205,16 @@ describe('a recurring freeze', () => {
 });
 
 describe('a freeze that is made', () => {
+  /** So many more like the one that there is, by the same caller. */
+  const fill = (at: Frozen, count: number): Promise<unknown> =>
+    at.store.general.$queryRaw`
+      insert into environment_freeze (
+        freeze_id, namespace, name, reason, window_from, window_until, ends_at, pass_roles, pass_people, created_by
+      )
+      select gen_random_uuid(), 'many', n::text, 'r', window_from, window_until, ends_at, pass_roles, pass_people,
+        created_by
+      from environment_freeze, generate_series(1, ${count}::int) n`;
+
   test.each([
     ['until', { until: inMs(-1_000) }],
     ['until', { from: inMs(2 * HOUR_MS), until: inMs(HOUR_MS) }],
@@ -431,12 +388,7 @@ describe('a freeze that is made', () => {
   test('is one of a bounded number', async () => {
     const at = await openEnvironments();
     await frozen(at);
-    await at.store.general.$queryRaw`
-      insert into environment_freeze (
-        freeze_id, namespace, name, reason, window_from, window_until, ends_at, pass_roles, pass_people, created_by
-      )
-      select gen_random_uuid(), 'many', n::text, 'r', window_from, window_until, ends_at, pass_roles, pass_people, ''
-      from environment_freeze, generate_series(1, ${LIMITS.freezesMax - 1}::int) n`;
+    await fill(at, LIMITS.freezesMax - 1);
 
     expect(await codeOf(frozen(at))).toBe('quota.exceeded');
     await at.freezes.unfreeze(
@@ -448,6 +400,23 @@ describe('a freeze that is made', () => {
       BY,
     );
     await frozen(at);
+  });
+
+  test('is one of fewer for a caller who is limited to namespaces: the others have room left', async () => {
+    const at = await openEnvironments();
+    const limited = { ...OPERATOR, actor: 'lisa', namespaces: ['team'] };
+    const input = { ...PROD, reason: 'r', until: inMs(HOUR_MS) };
+    const { freeze } = await at.freezes.freeze(input, limited, BY);
+    await fill(at, LIMITS.freezesOfOneMax - 1);
+
+    await expect(at.freezes.freeze(input, limited, BY)).rejects.toMatchObject({
+      code: 'quota.exceeded',
+      details: { limit: 'freezes', max: LIMITS.freezesOfOneMax },
+    });
+    await at.freezes.freeze(input, { ...limited, actor: 'leo' }, BY);
+    await at.freezes.freeze(input, OPERATOR, BY);
+    await at.freezes.unfreeze({ freezeId: freeze.freezeId, reason: 'r' }, limited, BY);
+    await at.freezes.freeze(input, limited, BY);
   });
 });
 
@@ -523,78 +492,4 @@ describe('a freeze that is made while environments are acquired', () => {
       where relation = 'environment_freeze'::regclass and not granted and mode = ${mode}`;
     return rows.length > 0;
   }
-});
-
-describe('an override', () => {
-  const CLIENT: Caller = { ...OPERATOR, principal: 'token-c', actor: 'ci', role: 'client' };
-  const override = { reason: 'the fix for incident 12' };
-
-  test('is of operators and administrators, unless the freeze names others, and of those whom it names', async () => {
-    const at = await openEnvironments();
-    await frozen(at, { name: 'usual' });
-    await frozen(at, { name: 'admins', allowRoles: ['admin'] });
-    await frozen(at, { name: 'ci', allowRoles: [], allowPeople: ['ci'] });
-    const admin = { ...OPERATOR, role: 'admin' };
-    const outcome = (name: string, caller: Caller) =>
-      deploy(at, { name, override, ttlMs: 1_000 }, caller).then(
-        (answer) => answer.outcome,
-        (error: unknown) => (error as { code: string }).code,
-      );
-
-    expect(await codeOf(deploy(at, { name: 'usual' }, OPERATOR))).toBe('environment.frozen');
-    expect(await outcome('usual', CLIENT)).toBe('environment.frozen');
-    expect(await outcome('usual', OPERATOR)).toBe('granted');
-    expect(await outcome('admins', OPERATOR)).toBe('environment.frozen');
-    expect(await outcome('admins', admin)).toBe('granted');
-    expect(await outcome('ci', admin)).toBe('environment.frozen');
-    expect(await outcome('ci', CLIENT)).toBe('granted');
-  });
-
-  test('must be allowed by each freeze', async () => {
-    const at = await openEnvironments();
-    await frozen(at);
-    await frozen(at, { namespace: '', name: null, allowRoles: ['admin'] });
-
-    expect(await codeOf(deploy(at, { override }, OPERATOR))).toBe('environment.frozen');
-  });
-
-  test('is in the event of the grant, with its reason and what it has overridden', async () => {
-    const at = await openEnvironments();
-    const { freezeId } = await frozen(at);
-    const lease = await acquired(at, { ...PROD, action: 'deploy', override }, { caller: OPERATOR });
-
-    const details = await at.store.general.$queryRaw`
-      select detail from lease_event where lease_id = ${lease.leaseId}::uuid`;
-    expect(details).toEqual([
-      {
-        detail: {
-          holder: 'alice',
-          principal: 'token-o',
-          action: 'deploy',
-          comment: null,
-          override: { ...override, freezes: [freezeId] },
-        },
-      },
-    ]);
-    expect(await at.freezes.overriddenBy(lease.leaseId)).toEqual([freezeId]);
-  });
-
-  test('of what is not frozen is an acquire like any other', async () => {
-    const at = await openEnvironments();
-    const lease = await acquired(at, { ...PROD, override }, { caller: OPERATOR });
-
-    expect(await at.freezes.overriddenBy(lease.leaseId)).toEqual([]);
-    expect(await at.freezes.overriddenBy(randomUUID())).toEqual([]);
-  });
-
-  test('takes no environment that somebody holds', async () => {
-    const at = await openEnvironments();
-    await acquired(at, PROD);
-    await frozen(at);
-
-    expect(await deploy(at, { override }, OPERATOR)).toMatchObject({
-      outcome: 'held',
-      by: 'alice',
-    });
-  });
 });

@@ -225,15 +225,8 @@ async function addFreeze(
         reason,
         detail: { ...detail },
       });
-      const { asOf, count } = await takeFreezes(tx, LOCK_MS);
-      if (count >= LIMITS.freezesMax) {
-        const max = LIMITS.freezesMax;
-        throw new LeaseError(
-          'quota.exceeded',
-          `There are ${String(max)} freezes already. Remove one that nobody needs.`,
-          { details: { limit: 'freezes', max } },
-        );
-      }
+      const { asOf, ...counts } = await takeFreezes(tx, caller.actor, LOCK_MS);
+      assertRoom(counts, caller);
       const window = windowOf(input, asOf);
       if (input.stopRunning === true && window.fromMs > asOf) {
         throw invalidField('stopRunning', 'can only be asked of a freeze that begins at once');
@@ -261,6 +254,29 @@ async function addFreeze(
       },
     );
   }
+}
+
+/**
+ * Whether there may be one more freeze. Who is limited to namespaces may make fewer: the others are for the rest.
+ * @throws {LeaseError} `quota.exceeded`.
+ */
+function assertRoom(
+  { count, ownCount }: { readonly count: number; readonly ownCount: number },
+  { namespaces }: Caller,
+): void {
+  const { freezesMax, freezesOfOneMax } = LIMITS;
+  if (count >= freezesMax) {
+    throw tooMany(`There are ${String(freezesMax)} freezes already`, freezesMax);
+  }
+  if (namespaces !== null && ownCount >= freezesOfOneMax) {
+    const what = `You have made ${String(freezesOfOneMax)} of the present freezes already`;
+    throw tooMany(what, freezesOfOneMax);
+  }
+}
+
+function tooMany(what: string, max: number): LeaseError {
+  const message = `${what}. Remove one that nobody needs.`;
+  return new LeaseError('quota.exceeded', message, { details: { limit: 'freezes', max } });
 }
 
 /** The only window, or the first one. @throws {LeaseError} `request.invalid`. */

@@ -62,6 +62,21 @@ test('those whom one freeze stops alike are passed over by one look; one with an
   expect(line.waiters).toHaveLength(101);
 });
 
+test('a freeze is the reason of one that waits until the next look for it, which may find another', async () => {
+  let nowMs = 0;
+  const line = new Line(() => nowMs);
+  const first = deployment(1, {}, []);
+  const waiter = { ...first, callEndsAtMs: 100 };
+  line.add(waiter);
+  await setImmediate();
+
+  const atOnce = [line.frozenBy(waiter), line.maySayWhy(waiter, nowMs)];
+  nowMs = 1_000;
+
+  expect(atOnce).toEqual([FROZEN, true]);
+  expect([line.frozenBy(waiter), line.maySayWhy(waiter, nowMs)]).toEqual([undefined, false]);
+});
+
 test('one whose caller vanishes while it is looked for asks for nothing, and keeps its ticket; the next is looked for', async () => {
   const line = new Line(() => 0);
   const looks: string[] = [];

@@ -134,7 +134,7 @@ export class Line {
 
   /** Whether a waiter whose call is over may be answered that it waits: likewise, or a freeze is the reason. */
   maySayWhy(waiter: Waiter, nowMs: number): boolean {
-    const isKnown = this.refusalOf(waiter) !== undefined || this.#frozen.has(waiter);
+    const isKnown = this.refusalOf(waiter) !== undefined || this.frozenBy(waiter) !== undefined;
     return isKnown || nowMs >= endOf(waiter) + LAST_LOOK_MS_MAX;
   }
 
@@ -143,9 +143,10 @@ export class Line {
     if (this.#lookingSinceMs === undefined || this.#lookingSinceMs < startedAtMs) this.look();
   }
 
-  /** The freeze that stood in the way of this waiter when it was last looked for. */
+  /** The freeze that stands in the way of this waiter, until it is looked for again: the freeze may be over by then. */
   frozenBy(waiter: Waiter): LeaseError | undefined {
-    return this.#frozen.get(waiter)?.error;
+    const found = this.#frozen.get(waiter);
+    return found !== undefined && this.#nowMs() < found.untilMs ? found.error : undefined;
   }
 
   remove(waiter: Waiter): void {

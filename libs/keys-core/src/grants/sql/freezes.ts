@@ -33,7 +33,10 @@ export function andNotFrozen(requests: readonly GrantRequest[]): Fragment {
         and (w.face <> 'environment' or not exists (${stopping(requests)}))`;
 }
 
-/** What the event of a grant says beside `detail`: which freezes a request `w` has overridden, and why. */
+/**
+ * What the event of a grant says beside `detail`: which freezes a request `w` has overridden, and why. One that recurs
+ * and whose window is over is not among them: the caller has given it its next window before.
+ */
 export function andOverridden(requests: readonly GrantRequest[]): Fragment {
   if (requests.every(({ override }) => override === undefined)) return NO_FRAGMENT;
   return fragment` || coalesce((
@@ -41,7 +44,8 @@ export function andOverridden(requests: readonly GrantRequest[]): Fragment {
               'reason', ${overridesOf(requests)}::jsonb -> w.lease_id::text -> 'reason',
               'freezes', jsonb_agg(f.freeze_id)))
             from environment_freezes_on(w.namespace, w.name, w.tag) f
-            where ${overridesOf(requests)}::jsonb -> w.lease_id::text is not null
+            where f.window_until > clock_timestamp()
+              and ${overridesOf(requests)}::jsonb -> w.lease_id::text is not null
             having count(*) > 0
           ), '{}')`;
 }

@@ -13,6 +13,8 @@ import { dropLapsedTickets } from './line.ts';
 
 /** How long after its end a row is kept, in hours: replays and late answers find it until then. */
 const KEPT_HOURS = 24;
+/** Of an environment: there are few, and lists promise those that were held in the last 7 days. */
+const ENVIRONMENT_KEPT_HOURS = 8 * 24;
 /**
  * Whether a row `l` is the own row of a pool that nobody has held for so long that its slots are deleted. Its time is
  * its token, which grows with each grant. Of a key where all have a limit together the slots are the namespace's: those
@@ -39,7 +41,8 @@ const TOKEN_MARGIN_MS = 3_600_000;
  * Deletes rows of resources that have long been free, in a range of the table's pages, at most
  * `limit` of them. The next grant of such a resource inserts a new row, with a larger token.
  *
- * - **Kept**: rows that ended less than {@link KEPT_HOURS} ago, or whose expiry is not believed yet: a
+ * - **Kept**: rows that ended less than {@link KEPT_HOURS} or, of environments, {@link ENVIRONMENT_KEPT_HOURS} ago, or
+ *   whose expiry is not believed yet: a
  *   clock that was stepped forward makes them look old; rows whose token is not behind the
  *   clock by {@link TOKEN_MARGIN_MS}; sealed rows of keys that moved to another datacenter; rows that
  *   a callback, a waiter or a backend that has not terminated still refers to.
@@ -84,7 +87,9 @@ export async function deleteFreeRows(
         and l.end_reason is not null
         and (
           greatest(l.expires_at, l.released_at, l.stops_by)
-            < (select clock_timestamp()) - ${KEPT_HOURS}::int * interval '1 hour'
+            < (select clock_timestamp())
+              - case when l.face = 'environment' then ${ENVIRONMENT_KEPT_HOURS}::int else ${KEPT_HOURS}::int end
+                * interval '1 hour'
           or ${IS_IDLE_POOL}
         )
         and l.fencing_token

@@ -41,17 +41,21 @@ const IS_CURRENT = fragment`(f.removed_at is null and f.ends_at > clock_timestam
 
 /**
  * Keeps everybody from acquiring an environment until this transaction has ended, once those who have
- * found it not frozen are done. Read after the lock: the database's clock, and how many freezes there are.
+ * found it not frozen are done. Read after the lock: the database's clock, how many freezes there are, and how many of
+ * them `actor` has made.
  */
 export async function takeFreezes(
   tx: Sql<'general'>,
+  actor: string,
   lockMs: number,
-): Promise<{ readonly asOf: number; readonly count: number }> {
+): Promise<{ readonly asOf: number; readonly count: number; readonly ownCount: number }> {
   await limitLockWait(tx, lockMs);
   await tx.$queryRaw`lock table environment_freeze in exclusive mode`;
-  const rows = await tx.$queryRaw<{ asOf: number; count: number }[]>`
-    select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf",
-      (select count(*)::int from environment_freeze f where ${IS_CURRENT}) as count`;
+  const rows = await tx.$queryRaw<{ asOf: number; count: number; ownCount: number }[]>`
+    select extract(epoch from clock_timestamp())::float8 * 1000 as "asOf", count(*)::int as count,
+      count(*) filter (where f.created_by = ${actor})::int as "ownCount"
+    from environment_freeze f
+    where ${IS_CURRENT}`;
   return onlyRow(rows);
 }
 

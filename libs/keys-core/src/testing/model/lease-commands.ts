@@ -314,7 +314,7 @@ const deletions = fc.boolean().map((areCallbacksTaken) =>
 );
 
 const waits = fc
-  .constantFrom(1, 500, 1_000, 5_000, 30_000, 3_600_000, 25 * 3_600_000)
+  .constantFrom(1, 500, 1_000, 5_000, 30_000, 3_600_000, 25 * 3_600_000, 193 * 3_600_000)
   .map((elapsedMs) =>
     command(
       `wait ${String(elapsedMs)}`,
