@@ -19,7 +19,7 @@ export const SLICES = {
   fleet: ['access', 'lists', 'keys'],
   gateway: ['access', 'grants', 'keys'],
   leases: ['access', 'grants', 'lists'],
-  reservations: ['grants', 'lists', 'keys'],
+  reservations: ['access', 'grants', 'lists', 'keys'],
   bulk: ['access', 'grants', 'keys', 'leases'],
   search: ['lists', 'fleet'],
   stats: ['events', 'lists', 'access', 'fleet', 'keys', 'leases'],

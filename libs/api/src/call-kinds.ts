@@ -47,6 +47,8 @@ const BOUNDS: Readonly<Record<string, MessageBound>> = {
   /** A page of what a backend has written. */
   'drones.answer': { bytesMax: 256 * KIB, valuesMax: 10_000 },
   'peer.connect': { bytesMax: LIMITS.bodyBytesMax, valuesMax: 10_000 },
+  /** With as many namespaces as its caller can have. */
+  'peer.move': { bytesMax: LIMITS.bodyBytesMax, valuesMax: 10_000 },
   'peer.carryOut': FORWARDED,
 };
 

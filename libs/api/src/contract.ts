@@ -33,7 +33,9 @@ export {
   tryAcquireInputSchema,
 } from './contract/leases.ts';
 export {
+  LIMIT_NAMESPACES_MAX,
   moveInputSchema,
+  peerCallerSchema,
   reservationListInputSchema,
   reserveInputSchema,
   resolveInputSchema,

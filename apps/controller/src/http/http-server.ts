@@ -43,6 +43,7 @@ import {
   installErrorReplies,
   isShut,
   pathsOf,
+  peerOf,
   replyToUnroutable,
   replyWithError,
   requireCaller,
@@ -105,6 +106,7 @@ export async function createHttpServer({
     addressOf: (request) => networkOf(addressOf(deps, request)),
     hasGoodToken: (request) => hasGoodToken(deps, request),
     isShut: (request) => isShut(deps, request),
+    peerOf: (request) => peerOf(deps, request),
     nextTurn: (work) => setImmediate(work),
   });
   const server = fastify({
@@ -396,13 +398,13 @@ function counting(bound: MessageBound, use: PrincipalUse, onTooLarge: () => void
  * - A socket may have a few requests under way. No client of ours sends another one before the answer, and
  *   one read of a socket can bring two thousand.
  * - An address that sends too many requests without a good token is not answered: its sockets are closed.
- * - One turn of the event loop begins requests for a few milliseconds, the addresses in turn; the
- *   others wait for the next turn. Renewals and releases of callers that are known do not wait.
+ * - One turn of the event loop begins requests for a few milliseconds, the addresses and the other
+ *   datacenters in turn; the others wait for the next turn. Renewals and releases of callers that are known do not wait.
  */
 
 /** Requests of one socket that are not answered yet. */
 const UNDER_WAY_MAX = 16;
-/** Requests that wait for a turn, of all sockets and of one address. */
+/** Requests that wait for a turn: of one datacenter, and of all sockets of others; and of one address. */
 const WAITING_MAX = 2_000;
 const WAITING_PER_ADDRESS_MAX = 500;
 /** How long one turn of the event loop begins requests for. */
@@ -426,6 +428,8 @@ export interface RequestGateDeps {
   readonly hasGoodToken: (request: IncomingMessage) => boolean;
   /** Whether a request is of a caller that has sent so many that it is not answered. */
   readonly isShut: (request: IncomingMessage) => boolean;
+  /** Which other datacenter has sent a request: strangers with its address do not keep it out. */
+  readonly peerOf: (request: IncomingMessage) => string | undefined;
   /** Calls `work` in the next turn of the event loop. */
   readonly nextTurn: (work: () => void) => void;
 }
@@ -434,6 +438,7 @@ export function createRequestGate(deps: RequestGateDeps): RequestGate {
   const waiting = new FairQueue<() => void>();
   const beginAnswer = boundAnswers(UNDER_WAY_MAX);
   let sliceEndMs: number | undefined;
+  let peersWaiting = 0;
 
   const beginTurn = (): void => {
     sliceEndMs = deps.nowMs() + SLICE_MS;
@@ -444,12 +449,25 @@ export function createRequestGate(deps: RequestGateDeps): RequestGate {
     while (waiting.size > 0 && deps.nowMs() < sliceEndMs) waiting.shift()?.();
   };
   const begin = (request: IncomingMessage, work: () => void): void => {
-    const address = deps.addressOf(request);
-    if (waiting.size >= WAITING_MAX || waiting.sizeOf(address) >= WAITING_PER_ADDRESS_MAX) {
+    const peer = deps.peerOf(request);
+    const sender = peer ?? deps.addressOf(request);
+    const isFull =
+      peer === undefined
+        ? waiting.size - peersWaiting >= WAITING_MAX ||
+          waiting.sizeOf(sender) >= WAITING_PER_ADDRESS_MAX
+        : waiting.sizeOf(sender) >= WAITING_MAX;
+    if (isFull) {
       request.socket.destroy();
       return;
     }
-    waiting.push(address, work);
+    if (peer === undefined) waiting.push(sender, work);
+    else {
+      peersWaiting += 1;
+      waiting.push(sender, () => {
+        peersWaiting -= 1;
+        work();
+      });
+    }
     if (sliceEndMs === undefined) beginTurn();
     else if (deps.nowMs() < sliceEndMs) waiting.shift()?.();
   };

@@ -142,6 +142,19 @@ export function isShut(deps: ContextDeps, request: IncomingMessage): boolean {
   return deps.rates.isShut(status === 'new' ? 'newSecret' : 'anonymous', address);
 }
 
+/** The datacenter that sends a request to this one with its secret, as a principal. */
+export function peerOf(
+  { peers }: Pick<ContextDeps, 'peers'>,
+  request: IncomingMessage,
+): string | undefined {
+  const bearer = bearerOf(request);
+  try {
+    return bearer === undefined ? undefined : peers.of(request, bearer)?.principal;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Also one that is meant for another datacenter, which gets an answer that tells so. */
 function isPeer({ peers }: ContextDeps, request: IncomingMessage, secret: string): boolean {
   try {

@@ -9,6 +9,7 @@ const OPEN: RequestGateDeps = {
   addressOf: () => '192.0.2.1',
   hasGoodToken: () => false,
   isShut: () => false,
+  peerOf: () => undefined,
   nextTurn: (work) => setImmediate(work),
 };
 
@@ -150,6 +151,17 @@ describe('a turn of the event loop', () => {
 
     expect(stage.closed).toEqual(Array<string>(98).fill('a'));
     expect(stage.begun).toContain('b /');
+  });
+
+  test('begins requests of another datacenter, though strangers with its address are closed', () => {
+    const connect = '/trpc/peer.connect';
+    const stage = openStage({ peerOf: ({ url }) => (url === connect ? 'peer:dc2' : undefined) });
+    for (let nth = 0; nth < 600; nth += 1) stage.ask('a', '/');
+    stage.ask('a', connect);
+    stage.turn();
+
+    expect(stage.closed).toHaveLength(98);
+    expect(stage.begun).toContain(`a ${connect}`);
   });
 
   test('closes the sockets of those that are not answered any more', () => {

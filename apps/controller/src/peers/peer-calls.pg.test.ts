@@ -116,6 +116,50 @@ test('a caller is counted where it calls, so that it uses up nothing of the othe
   expect(grants.at(-1)).toBe('request.rate_limited');
 });
 
+test('what changes nothing there is not counted, and what is written there is', async () => {
+  const on = world.of('dc1');
+  const limits = { limits: { eventBytesPerHour: 4_000 } };
+  const { secret } = await on.token('operator', limits);
+  const holder = await on.token('client', limits);
+  const there = { datacenter: 'dc2' };
+  const held = await acquireLease(on, holder.secret, there);
+  const act = { leaseId: held.leaseId, reason: 'x'.repeat(500), ...there };
+  const times = async (send: () => Promise<unknown>): Promise<unknown[]> => {
+    const answers = [];
+    for (let count = 0; count < 8; count += 1) answers.push(await send());
+    return answers;
+  };
+
+  const update = (ref: object) => () =>
+    mutate(on, 'leases.update', {
+      secret: holder.secret,
+      input: { ...refOf(held), ...ref, metadata: { text: 'x'.repeat(500) }, ...there },
+    });
+  const unknown = await times(update({ leaseId: randomUUID() }));
+  const updated = await times(update({}));
+  const blocked = await times(() => mutate(on, 'leases.blockRenewal', { secret, input: act }));
+
+  expect(unknown).not.toContain('request.rate_limited');
+  expect(updated[0]).toMatchObject({ outcome: 'updated' });
+  expect(updated.at(-1)).toBe('request.rate_limited');
+  expect(blocked.at(-1)).toBe('request.rate_limited');
+});
+
+test('leases that are acquired together there are as many calls, and as many grants', async () => {
+  const on = world.of('dc1');
+  const scopes = Array.from({ length: 5 }, () => ({ namespace: ['test'], key: randomUUID() }));
+  const rest = { holder: 'alice', ttlMs: 30_000, localTimeMs: 1_000_000, datacenter: 'dc2' };
+  const outcomeWith = async (limits: object): Promise<unknown> => {
+    const { secret } = await on.token('client', { limits });
+    const input = { ...rest, scopes, idempotencyKey: randomUUID() };
+    return mutate(on, 'leases.acquireAll', { secret, input });
+  };
+
+  expect(await outcomeWith({ batchSize: 4 })).toBe('quota.exceeded');
+  expect(await outcomeWith({ eventBytesPerHour: 5 * 500 })).toBe('request.rate_limited');
+  expect(await outcomeWith({})).toMatchObject({ outcome: 'granted' });
+});
+
 describe('a lease of another datacenter', () => {
   test('is acquired, renewed, seen, and released through this one', async () => {
     const on = world.of('dc1');
@@ -266,6 +310,33 @@ describe('an act in another datacenter', () => {
     expect(entries).toMatchObject({
       items: [{ actor: 'test admin@dc1', role: 'operator', source: '127.0.0.1' }],
     });
+  });
+
+  test('is audited there with all of that when it is the move of a key', async () => {
+    const key = ['', randomUUID()];
+    await mutate(world.of('dc2'), 'reservations.reserve', {
+      secret: await secretOf('dc2', 'client'),
+      input: { key },
+    });
+
+    const moved = await mutate(world.of('dc1'), 'reservations.move', {
+      secret: await secretOf('dc1', 'operator'),
+      input: { key, toDatacenter: 'dc1', reason: 'nearer' },
+    });
+
+    expect(moved).toMatchObject({ datacenter: 'dc1' });
+    for (const [name, actor] of [
+      ['dc1', 'test operator'],
+      ['dc2', 'test operator@dc1'],
+    ] as const) {
+      const entries = await query(world.of(name), 'audit.list', {
+        secret: await secretOf(name, 'operator'),
+        input: { resource: `key:/${String(key[1])}` },
+      });
+      expect(entries).toMatchObject({
+        items: [{ action: 'reservations.move', actor, role: 'operator', source: '127.0.0.1' }],
+      });
+    }
   });
 
   test('of a viewer is refused by the datacenter that is called, whatever the sender let through', async () => {

@@ -102,9 +102,9 @@ export function createPeerClient(config: PeerConfig, deps: PeerClientDeps): Peer
         api.peer.resolve.mutate({ reservationId, key: [...key] }, options),
       );
     },
-    async move(input, caller) {
+    async move({ key, ...rest }, caller, source = null) {
       reachability.assertReachable();
-      const sent = { input: { ...input, key: [...input.key] }, caller: sentCaller(caller, null) };
+      const sent = { input: { ...rest, key: [...key] }, caller: sentCaller(caller, source) };
       return make({ timeoutMs: MOVE_MS_MAX, isRepeatable: false }, (options) =>
         api.peer.move.mutate(sent, options),
       );

@@ -132,6 +132,26 @@ test('a request for a key of another datacenter is handed over to the gateway th
   expect((claims?.exp ?? 0) - (claims?.iat ?? 0)).toBeLessThanOrEqual(100);
 });
 
+test('a browser that is sent on to another datacenter was not refused', async () => {
+  const { on, key, gateway } = await openWithKeyThere();
+  const viewer = await on.client('viewer');
+  const refused = { name: randomUUID() };
+  const routed = (asked: object): Promise<unknown> =>
+    mutate(on, 'gateway.route', {
+      secret: gateway,
+      input: { key: asked, waitMs: 0, start: 'unknown' },
+    });
+
+  expect(await routed(key)).toBe('gateway.elsewhere');
+  expect(await routed(refused)).toBe('gateway.start_over');
+
+  const { items } = await waitUntil(async () => {
+    const page = await viewer.refusals.list.query({});
+    return page.items.length > 0 ? page : undefined;
+  });
+  expect(items).toMatchObject([{ name: refused.name, code: 'gateway.start_over' }]);
+});
+
 test('a token of one grant is handed over for that grant alone', async () => {
   const { world, there, key, connected, signed, handOver, claimsThere } = await openWithKeyThere();
   const token = await signed({ grantOnly: true });

@@ -109,7 +109,7 @@ export function serviceOn(
     assertReachable: () => undefined,
     connect: (...call) => peer().service.connectHere(...call),
     reservationStatus: (...call) => peer().service.reservationStatus(...call),
-    move: (...call) => peer().service.moveHere(...call),
+    move: (input, caller) => peer().service.moveHere(input, caller),
   });
   return createReservationService({
     store,

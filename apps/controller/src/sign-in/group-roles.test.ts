@@ -1,3 +1,4 @@
+import { peerCallerSchema } from '@leasehold/api/contract';
 import { describe, expect, test } from 'vitest';
 import { grantOf, groupRulesOf, groupRulesProblem, groupsIn } from './group-roles.ts';
 
@@ -62,6 +63,24 @@ describe('the rules of groups', () => {
   ])('%j is refused, and says what is allowed', (text, problem) => {
     expect(groupRulesProblem(text)).toMatch(problem);
   });
+});
+
+test('somebody in all groups has no more namespaces than another datacenter accepts', () => {
+  const namespaces = Array.from({ length: 1_000 }, (_, index) => `n${String(index)}`);
+  const half = [namespaces.slice(0, 600), namespaces.slice(400)].map((some) => some.join('+'));
+  const text = half.map((some, index) => `g${String(index)}=client@${some}`).join(',');
+
+  expect(groupRulesProblem(text)).toBeUndefined();
+  const accepted = peerCallerSchema.safeParse({
+    principal: 'person:p',
+    actor: 'alice',
+    source: null,
+    ...may(text, 'g0', 'g1'),
+  });
+  expect(accepted.data?.namespaces).toHaveLength(1_000);
+  expect(groupRulesProblem(`${text},more=viewer@more`)).toMatch(
+    /must name 1000 different namespaces at most/u,
+  );
 });
 
 describe('the groups of a person', () => {

@@ -2,7 +2,7 @@
  * What the groups of an identity provider may do here, as LEASEHOLD_OIDC_ROLES has it:
  * `ops=operator,eu-team=client@games.eu+games.uk,*=viewer`.
  */
-import { limitNamespaceSchema } from '@leasehold/api/contract';
+import { LIMIT_NAMESPACES_MAX, limitNamespaceSchema } from '@leasehold/api/contract';
 import { ORDERED_ROLES, type OrderedRole } from '@leasehold/keys-core';
 
 /** What somebody may do; namespaces are null where nothing limits them. */
@@ -26,12 +26,18 @@ export function groupRulesProblem(text: string): string | undefined {
   const entries = text.split(',');
   if (entries.length > RULES_MAX) return `must have ${String(RULES_MAX)} entries at most`;
   const seen = new Set<string | null>();
+  const namespaces = new Set<string>();
   for (const [index, entry] of entries.entries()) {
     const rule = ruleOf(entry);
     const what = `entry ${String(index + 1)}`;
     if (typeof rule === 'string') return `${what} ${rule}`;
     if (seen.has(rule.group)) return `${what} is about a group that has an entry already`;
     seen.add(rule.group);
+    for (const namespace of rule.namespaces ?? []) namespaces.add(namespace);
+  }
+  // Somebody may be in all groups.
+  if (namespaces.size > LIMIT_NAMESPACES_MAX) {
+    return `must name ${String(LIMIT_NAMESPACES_MAX)} different namespaces at most`;
   }
   return undefined;
 }

@@ -78,8 +78,8 @@ export const reservationCountInputSchema = z.strictObject(reservationFilterField
 /** The roles that a caller can have in another datacenter: nobody is an administrator there. */
 export const FORWARDED_ROLES = ['viewer', 'client', 'operator'] as const;
 
-/** As many as a token can be limited to. */
-const NAMESPACES_MAX = 64;
+/** To how many somebody can be limited: a token has fewer. */
+export const LIMIT_NAMESPACES_MAX = 1_000;
 const ACTOR_BYTES_MAX = 512;
 const PROCEDURE_BYTES_MAX = 64;
 
@@ -88,7 +88,7 @@ export const peerCallerSchema = z.strictObject({
   principal: textSchema({ bytesMin: 1, bytesMax: 255 }),
   actor: textSchema({ bytesMin: 1, bytesMax: ACTOR_BYTES_MAX }),
   role: z.enum(FORWARDED_ROLES),
-  namespaces: z.array(namespaceSchema).max(NAMESPACES_MAX).nullable(),
+  namespaces: z.array(namespaceSchema).max(LIMIT_NAMESPACES_MAX).nullable(),
   /** The caller's address, as the sender saw it. */
   source: textSchema({ bytesMax: 255 }).nullable(),
 });

@@ -85,7 +85,7 @@ interface Sent {
 
 /**
  * Forwards the procedure of this call.
- * @throws {LeaseError} as `DatacenterService.call`; `request.rate_limited`.
+ * @throws {LeaseError} as `DatacenterService.call`; `request.rate_limited`, `quota.exceeded`.
  */
 export async function sendOn(ctx: CalledContext, datacenter: string, sent: Sent): Promise<unknown> {
   assertKnown(ctx, datacenter);
@@ -102,33 +102,65 @@ export async function sendOn(ctx: CalledContext, datacenter: string, sent: Sent)
 }
 
 /** What begins grants: the events of these, which are by far the most, are written there. */
-const GRANTING = new Set([
+const GRANTING = [
   'leases.acquire',
   'leases.acquireAll',
   'leases.acquireMany',
   'environments.acquire',
   'environments.tryAcquire',
+];
+/** What changes a grant, or nothing. */
+const CHANGING = ['leases.update', 'environments.update', 'leases.downgrade'];
+/** What is counted whatever comes of it, as there. */
+const ACTING = [
+  ...['keys', 'leases'].flatMap((face) => [`${face}.blockRenewal`, `${face}.allowRenewal`]),
+  'leases.setPermits',
+  'environments.freeze',
+  'reservations.requestMove',
+];
+
+/** What a procedure writes there that may be refused here. */
+interface Writing {
+  /** Bytes of the events of one item, without their texts. */
+  readonly bytes: number;
+  /** Whether an answer shows that it was written; undefined: no answer. */
+  readonly isWritten: (answer: unknown) => boolean;
+}
+
+const WRITING = new Map([
+  ...each(GRANTING, { bytes: 500, isWritten: isGranted }),
+  ...each(CHANGING, { bytes: 250, isWritten: isUpdated }),
+  ...each(ACTING, { bytes: 250, isWritten: () => true }),
 ]);
-/** The events of a grant, without their texts. */
-const GRANT_BYTES = 500;
+
+function each(procedures: readonly string[], writing: Writing): [string, Writing][] {
+  return procedures.map((procedure) => [procedure, writing]);
+}
 
 /**
- * Counts the renewals, releases and grants that a caller asks another datacenter for: there all callers of this one have a
+ * Counts what a caller asks another datacenter for, and what that writes: there all callers of this one have a
  * limit in common, which none may use up alone. Waits are counted where they begin.
  * @returns what is to be called with the answer, or without one.
- * @throws {LeaseError} `request.rate_limited`.
+ * @throws {LeaseError} `request.rate_limited`, `quota.exceeded`.
  */
 function countSent({ use, procedure }: CalledContext, { input }: Sent): (answer: unknown) => void {
-  const { renewals, items } = input as { readonly renewals?: unknown; readonly items?: unknown };
+  const { renewals, items, scopes } = input as Readonly<Record<string, unknown>>;
   const urgent = procedure === 'leases.releaseMany' ? items : renewals;
   if (Array.isArray(urgent)) use?.countItems(urgent.length, 'urgent');
-  if (!GRANTING.has(procedure)) return () => undefined;
-  const count = Array.isArray(items) ? items.length : 1;
-  const bytes = count * GRANT_BYTES + Buffer.byteLength(JSON.stringify(input));
-  const takeBack = use?.startWriting(bytes);
+  if (Array.isArray(scopes)) use?.countItems(scopes.length);
+  const writing = WRITING.get(procedure);
+  if (use === undefined || writing === undefined) return () => undefined;
+  const parts = items ?? scopes;
+  const count = Array.isArray(parts) ? parts.length : 1;
+  const bytes = count * writing.bytes + Buffer.byteLength(JSON.stringify(input));
+  const takeBack = use.startWriting(bytes);
   return (answer) => {
-    if (!isGranted(answer)) takeBack?.();
+    if (!writing.isWritten(answer)) takeBack();
   };
+}
+
+function isUpdated(answer: unknown): boolean {
+  return ((answer ?? {}) as { outcome?: unknown }).outcome === 'updated';
 }
 
 /** Whether anything was: of several, the others cost what was counted for them, too. */

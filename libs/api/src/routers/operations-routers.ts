@@ -141,28 +141,16 @@ export const datacentersRouter = router({
     .query(({ ctx }) => asOf(ctx.services, () => Promise.resolve(ctx.services.datacenters.list()))),
 
   /** Declares a datacenter lost, and lets its keys be given other homes when they have waited. */
-  giveUp: adminProcedure.input(bounded(giveUpInputSchema)).mutation(async ({ ctx, input }) => {
-    const { services, actor } = ctx;
-    const givenUp = await services.giveUp.giveUp(input, actor);
-    const { datacenter, reason, abandon } = input;
-    await services.audit.write({
-      ...actor,
-      action: 'datacenters.giveUp',
-      resource: `datacenter:${datacenter}`,
-      reason,
-      detail: { abandon, isFinal: givenUp.opened !== null, remainingMs: givenUp.remainingMs },
-    });
-    return givenUp;
-  }),
+  giveUp: adminProcedure
+    .input(bounded(giveUpInputSchema))
+    .mutation(({ ctx: { services, actor }, input }) => services.giveUp.giveUp(input, actor)),
 
-  takeBack: adminProcedure.input(bounded(takeBackInputSchema)).mutation(async ({ ctx, input }) => {
-    const { services, actor } = ctx;
-    await services.giveUp.takeBack(input, actor);
-    const { datacenter, reason } = input;
-    const resource = `datacenter:${datacenter}`;
-    await services.audit.write({ ...actor, action: 'datacenters.takeBack', resource, reason });
-    return { datacenter };
-  }),
+  takeBack: adminProcedure
+    .input(bounded(takeBackInputSchema))
+    .mutation(async ({ ctx: { services, actor }, input }) => {
+      await services.giveUp.takeBack(input, actor);
+      return { datacenter: input.datacenter };
+    }),
 });
 
 /** The time after a restore in which nothing new is granted. */

@@ -124,8 +124,9 @@ async function refuse<Answer>(how: Refusing<Answer>, failure: unknown): Promise<
   try {
     return await refused(how, failure);
   } catch (error) {
-    // Another datacenter keeps what it has refused itself.
-    if (error instanceof LeaseError && error.from === undefined) {
+    // Another datacenter keeps what it has refused itself; to be sent on to one is no refusal.
+    const isNoted = error instanceof LeaseError && error.from === undefined;
+    if (isNoted && error.code !== 'gateway.elsewhere') {
       note(how, { code: error.code, reason: error.message });
     }
     throw error;

@@ -62,7 +62,7 @@ export const reservationsRouter = router({
   move: operatorProcedure.input(bounded(moveInputSchema)).mutation(async ({ ctx, input }) => {
     assertMayReserve(ctx.access, input.key);
     ctx.use?.startWriting(bytesOfEvent(input.reason));
-    const moved = await ctx.services.reservations.move(input, ctx.caller);
+    const moved = await ctx.services.reservations.move(input, ctx.caller, ctx.source);
     await ctx.services.audit.write(moveEntry(ctx.actor, input, moved.reservationId));
     return moved;
   }),

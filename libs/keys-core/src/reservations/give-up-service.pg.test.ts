@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
-import { openKernel, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
+import { type Kernel, openKernel, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
 import type { EtcdGivenUp, ReadGivenUp } from './etcd/etcd-given-up.ts';
 import { createGiveUpService } from './give-up-service.ts';
 import { type GiveUpService, NONE_GIVEN_UP } from './given-up.ts';
@@ -15,18 +15,29 @@ interface Shared {
   row: ReadGivenUp | undefined;
   /** How many answers to a removal are lost, after etcd has carried it out. */
   lostAnswers: number;
+  /** Whether etcd answers nothing after a declaration is in it. */
+  isGoneOnceDeclared?: boolean;
 }
 
 /** Giving up dc3, of which nobody answers unless it is said otherwise. */
-async function aService(rows: Shared, isSilent = true): Promise<GiveUpService> {
-  const { store } = await openKernel();
+async function aService(
+  rows: Shared,
+  isSilent = true,
+  store?: Kernel['store'],
+): Promise<GiveUpService> {
   const shared: EtcdGivenUp = {
-    list: () => Promise.resolve(rows.row === undefined ? [] : [rows.row]),
+    list: () => {
+      if (rows.row === undefined) return Promise.resolve([]);
+      return rows.isGoneOnceDeclared === true
+        ? Promise.reject(new Error('gone'))
+        : Promise.resolve([rows.row]);
+    },
     declare: (givenUp) => {
       rows.row ??= { ...givenUp, revision: randomUUID() };
       return Promise.resolve();
     },
     open: (seen, opened) => {
+      if (!opened.isAbandoned) return Promise.resolve(false);
       rows.row = { ...seen, opened, revision: randomUUID() };
       return Promise.resolve(true);
     },
@@ -45,7 +56,7 @@ async function aService(rows: Shared, isSilent = true): Promise<GiveUpService> {
     changeStanding: () => Promise.resolve(),
   };
   return createGiveUpService({
-    store,
+    store: store ?? (await openKernel()).store,
     shared,
     known: { ...NONE_GIVEN_UP, refresh: () => Promise.resolve() },
     peers: {
@@ -81,6 +92,43 @@ test.each([
   });
   expect(rows.row).toEqual(row);
   expect(await silent.giveUp(INPUT, ACTOR)).toMatchObject({ opened: { by: 'alice' } });
+});
+
+test('what was done is in the audit once, though nothing answered after it', async () => {
+  const { store } = await openKernel();
+  const waiting = { ...INPUT, abandon: false };
+  const rows: Shared = { row: undefined, lostAnswers: 0, isGoneOnceDeclared: true };
+  const entries = () =>
+    store.general.$queryRaw`
+      select action, actor, reason, detail from audit where resource = 'datacenter:dc3' order by id`;
+  const declaredLost = {
+    action: 'datacenters.giveUp',
+    actor: 'alice',
+    reason: 'it burnt down',
+    detail: { abandon: false, isFinal: false, remainingMs: null },
+  };
+  const service = await aService(rows, true, store);
+  await expect(service.giveUp(waiting, ACTOR)).rejects.toThrow('gone');
+  expect(await entries()).toEqual([declaredLost]);
+  rows.isGoneOnceDeclared = false;
+
+  const early = { code: 'reservation.give_up_early' };
+  await expect(service.giveUp(waiting, ACTOR)).rejects.toMatchObject(early);
+  expect(await entries()).toEqual([declaredLost]);
+  await service.takeBack(waiting, ACTOR);
+  // Of a controller that has ended since.
+  rows.row = declared();
+  await expect(service.giveUp(waiting, { ...ACTOR, actor: 'bob' })).rejects.toMatchObject(early);
+  await expect(service.giveUp(waiting, ACTOR)).rejects.toMatchObject(early);
+  await expect(service.giveUp(waiting, ACTOR)).rejects.toMatchObject(early);
+  await service.giveUp(INPUT, ACTOR);
+
+  expect(await entries()).toMatchObject([
+    declaredLost,
+    { action: 'datacenters.takeBack' },
+    { action: 'datacenters.giveUp', actor: 'alice', detail: { isFinal: false } },
+    { action: 'datacenters.giveUp', actor: 'alice', detail: { abandon: true, isFinal: true } },
+  ]);
 });
 
 test('a declaration is taken back though the answer to its removal was lost', async () => {

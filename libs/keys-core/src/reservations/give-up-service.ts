@@ -1,3 +1,4 @@
+import { writeAudit } from '../access/index.ts';
 import type { Actor } from '../kernel/access.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -45,8 +46,13 @@ export function createNoGiveUpService(datacenter: string): GiveUpService {
   };
 }
 
+/** Its keys need not wait any more. */
+const FINAL = { isFinal: true, remainingMs: 0 } as const;
+
 class GivingUp implements GiveUpService {
   readonly #deps: GiveUpDeps;
+  /** When those were declared, by datacenter, whose declaration this process has recorded. */
+  readonly #recorded = new Map<string, string>();
 
   constructor(deps: GiveUpDeps) {
     this.#deps = deps;
@@ -60,7 +66,10 @@ class GivingUp implements GiveUpService {
     const { datacenter } = input;
     await this.#assertOther(datacenter);
     const seen = await this.#find(datacenter);
-    if (seen?.opened != null) return { ...seen, remainingMs: 0 };
+    if (seen?.opened != null) {
+      await this.#record(input, actor, FINAL);
+      return { ...seen, remainingMs: 0 };
+    }
     await this.#assertSilent(datacenter);
     if (seen === undefined) {
       await this.#declare(input, actor);
@@ -72,8 +81,9 @@ class GivingUp implements GiveUpService {
     return this.#open(seen, input, actor);
   }
 
-  async takeBack({ datacenter }: { datacenter: string }): Promise<void> {
-    const { shared, known } = this.#deps;
+  async takeBack(input: Parameters<GiveUpService['takeBack']>[0], actor: Actor): Promise<void> {
+    const { shared, known, store } = this.#deps;
+    const { datacenter, reason } = input;
     let isTried = false;
     for (;;) {
       const seen = await this.#find(datacenter);
@@ -85,18 +95,21 @@ class GivingUp implements GiveUpService {
       // Not removed: it was changed in between, or this was its second try.
       if (await shared.takeBack(seen)) break;
     }
+    const resource = `datacenter:${datacenter}`;
+    await writeAudit(store.general, { ...actor, action: 'datacenters.takeBack', resource, reason });
     await known.refresh();
   }
 
-  async #declare({ datacenter, reason }: GiveUpInput, actor: Actor): Promise<void> {
+  async #declare(input: GiveUpInput, actor: Actor): Promise<void> {
     const { shared, store } = this.#deps;
+    const { datacenter, reason } = input;
     const standing = await shared.readStanding(datacenter);
     // From now on no controller goes on there that asks. One that is started and cannot ask runs for as long as
     // it may, and what it has granted last ends one TTL later.
     const waitMs =
       standing === undefined
         ? null
-        : (standing.startAloneMs + standing.keyTtlMs) * WAIT_RATE + WAIT_EXTRA_MS;
+        : Math.ceil((standing.startAloneMs + standing.keyTtlMs) * WAIT_RATE) + WAIT_EXTRA_MS;
     const declaration: GivenUp = {
       datacenter,
       reason,
@@ -106,6 +119,7 @@ class GivingUp implements GiveUpService {
       opened: null,
     };
     await shared.declare(declaration, waitMs);
+    await this.#recordDeclared(declaration, input, actor, waitMs);
   }
 
   /** Lets the keys be given other homes. @throws {LeaseError} `reservation.give_up_early`. */
@@ -121,13 +135,49 @@ class GivingUp implements GiveUpService {
       isAbandoned: abandon,
       tokenFloor: withMargin(laterToken(standing?.token ?? '0', nowMs)),
     });
+    if (isOpened) await this.#record(input, actor, FINAL);
     await known.refresh();
     const row = await this.#find(datacenter);
     // Somebody has taken it back in between.
     if (row === undefined) throw notGivenUp(datacenter);
-    if (isOpened || row.opened !== null) return { ...row, remainingMs: 0 };
+    if (isOpened) return { ...row, remainingMs: 0 };
+    if (row.opened !== null) {
+      await this.#record(input, actor, FINAL);
+      return { ...row, remainingMs: 0 };
+    }
+    const remainingMs = await shared.remainingMs(datacenter);
+    const isRecorded = this.#recorded.get(datacenter) === row.declaredAt;
+    // The call that declared it may have ended before it was recorded.
+    if (row.declaredBy === actor.actor && !isRecorded) {
+      await this.#recordDeclared(row, input, actor, remainingMs);
+    }
     throw new LeaseError('reservation.give_up_early', undefined, {
-      details: { datacenter, remainingMs: await shared.remainingMs(datacenter) },
+      details: { datacenter, remainingMs },
+    });
+  }
+
+  async #recordDeclared(
+    { datacenter, declaredAt }: GivenUp,
+    input: GiveUpInput,
+    actor: Actor,
+    remainingMs: number | null,
+  ): Promise<void> {
+    await this.#record(input, actor, { isFinal: false, remainingMs });
+    this.#recorded.set(datacenter, declaredAt);
+  }
+
+  /** Into the audit, as soon as it is in the store: whatever fails then, it was done. */
+  async #record(
+    { datacenter, reason, abandon }: GiveUpInput,
+    actor: Actor,
+    outcome: { readonly isFinal: boolean; readonly remainingMs: number | null },
+  ): Promise<void> {
+    await writeAudit(this.#deps.store.general, {
+      ...actor,
+      action: 'datacenters.giveUp',
+      resource: `datacenter:${datacenter}`,
+      reason,
+      detail: { abandon, ...outcome },
     });
   }
 

@@ -56,7 +56,7 @@ export interface GiveUpInput {
   readonly abandon: boolean;
 }
 
-/** Giving up a datacenter that is permanently lost. */
+/** Giving up a datacenter that is permanently lost. Records what was done in the audit. */
 export interface GiveUpService {
   list(): GivenUpView[];
   /**

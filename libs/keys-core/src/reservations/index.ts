@@ -297,10 +297,10 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       local.forget(reservationId);
       return local.reservationStatus(reservationId, key, SYSTEM_ACTOR);
     },
-    move: async (input, caller) => {
+    move: async (input, caller, source) => {
       assertReservationKey(input.key);
       homes.assertKnown(input.toDatacenter);
-      return mover.move(input, caller);
+      return mover.move(input, caller, source);
     },
     moveHere: async (input, caller) => {
       assertReservationKey(input.key);

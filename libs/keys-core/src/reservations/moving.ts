@@ -80,14 +80,14 @@ class Mover implements Moving {
     this.#deps = deps;
   }
 
-  async move(input: MoveInput, caller: Caller): Promise<Moved> {
+  async move(input: MoveInput, caller: Caller, source?: string | null): Promise<Moved> {
     const { store, resolver, peers } = this.#deps;
     const { home, isJustThere } = await this.#findHome(input, caller);
     // The same move, asked for again after it was cut short: asking has finished it.
     if (home.datacenter === input.toDatacenter && isJustThere) return home;
     assertMovable(home, input);
     if (home.datacenter === store.datacenter) return this.#moveFrom(home, input, { caller });
-    const moved = await peerOf(peers, home.datacenter).move(input, caller);
+    const moved = await peerOf(peers, home.datacenter).move(input, caller, source);
     moved.chain.forEach((toId, index) => {
       const fromId = moved.chain[index - 1];
       if (fromId !== undefined) resolver.learn({ fromId, toId });

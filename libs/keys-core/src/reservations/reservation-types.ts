@@ -149,8 +149,9 @@ export interface ReservationService {
    * `reservation.same_datacenter`, `reservation.key_held`, `reservation.moved_meanwhile`,
    * `reservation.chain_too_long`, `reservation.datacenter_unreachable`, `reservation.move_unfinished`,
    * `grant.hold_off`.
+   * @param source the caller's address, for the audit of the datacenter that the key leaves.
    */
-  move(input: MoveInput, caller: Caller): Promise<Moved>;
+  move(input: MoveInput, caller: Caller, source?: string | null): Promise<Moved>;
   /**
    * Asks for a move that the controllers here carry out, when the grant that it waits for has ended. It
    * takes the place of an earlier request for the key. A move that was cut short is completed by them too.
@@ -213,7 +214,7 @@ export interface Peer {
   readonly roundTripMs?: (() => number | null) | undefined;
   readonly reservationStatus: ReservationService['reservationStatus'];
   /** Moves a key that lives there. */
-  readonly move: ReservationService['moveHere'];
+  readonly move: ReservationService['move'];
 }
 
 /** The other datacenters, by name. */

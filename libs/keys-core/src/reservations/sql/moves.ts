@@ -76,6 +76,9 @@ export async function moveAway(store: Store, plan: MovePlan): Promise<MoveOutcom
     if (plan.askedAt !== undefined && own.isAsked !== true) return { outcome: 'withdrawn' };
     const named = keyNameOf(plan.key);
     if (named === undefined) {
+      // No grant checks these for it.
+      await assertNoHoldOff(store, tx);
+      await assertReadBack(tx);
       return { outcome: 'sealed', pointer: await leave(tx, plan, '0'), lostBackendIds: [] };
     }
     await ensureLeaseRow(tx, { face: 'key', ...named });
