@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isGatewayTokenFor } from '@leasehold/keys-core/gateway-tokens';
 import { cookieFor, cookieValues } from './headers.ts';
 import { Refusal } from './refusal.ts';
-import { rootOf, type Target } from './target.ts';
+import { hostOf, rootOf, type Target } from './target.ts';
 import type { Tokens, VerifiedToken } from './tokens.ts';
 
 export type KeyTarget = Exclude<Target, { form: 'own' }>;
@@ -71,7 +71,7 @@ async function admitByHeader(
     try {
       const token = deps.tokens.known(text) ?? (await verified(deps, text));
       assertKey(target, token);
-      if (text !== bearer) assertSameOrigin(request);
+      if (text !== bearer) assertSameOrigin(request, isSecure);
       return { token, isBearer: isOwn(deps, bearer) };
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
@@ -108,11 +108,13 @@ const SAFE = new Set(['GET', 'HEAD', 'OPTIONS']);
  * A browser sends a cookie with whatever a page of another site makes it send. Its `Origin` names that site, and a
  * WebSocket has no other protection.
  */
-function assertSameOrigin(request: IncomingMessage): void {
-  const { origin, host } = request.headers;
+function assertSameOrigin(request: IncomingMessage, isSecure: boolean): void {
+  const { origin } = request.headers;
   const isChange = request.headers.upgrade !== undefined || !SAFE.has(request.method ?? '');
   if (origin === undefined || !isChange) return;
-  const isOwn = URL.canParse(origin) && new URL(origin).host === host?.toLowerCase();
+  // A page without referrers sends none that could be compared. No page can set what the browser says of it.
+  if (origin === 'null' && request.headers['sec-fetch-site'] === 'same-origin') return;
+  const isOwn = URL.canParse(origin) && new URL(origin).host === hostOf(request, isSecure);
   if (!isOwn) throw new Refusal('gateway.cross_origin');
 }
 
@@ -125,18 +127,13 @@ interface Redirect {
   readonly status: 303 | 307 | 308;
   readonly location: string;
   readonly cookie?: string;
+  /** Whether neither address has a token. */
+  readonly isPlain?: boolean;
 }
-
-/** Of answers whose address or cookie has a token. */
-const PRIVATE = {
-  'referrer-policy': 'no-referrer',
-  'cache-control': 'no-store',
-  'content-length': 0,
-};
 
 /** Answers with an address. What is left of a body is not read: the connection ends. */
 export function redirect(
-  { status, location, cookie }: Redirect,
+  { status, location, cookie, isPlain = false }: Redirect,
   {
     request,
     response,
@@ -148,9 +145,12 @@ export function redirect(
   },
 ): void {
   response.writeHead(status, {
-    ...PRIVATE,
+    'cache-control': 'no-store',
+    'content-length': 0,
     location,
     'x-request-id': requestId,
+    // A form that is sent on would lose its origin by it.
+    ...(isPlain ? {} : { 'referrer-policy': 'no-referrer' }),
     ...(cookie === undefined ? {} : { 'set-cookie': cookie }),
     ...(request.complete ? {} : { connection: 'close' }),
   });
@@ -158,8 +158,8 @@ export function redirect(
 }
 
 /** Where an address that has no slash after its key has it: relative addresses of a page need it. */
-export function withSlash(request: IncomingMessage, { prefix }: KeyTarget): Redirect {
-  return { status: 308, location: `${prefix}${rootOf(request)}` };
+export function withSlash(request: IncomingMessage, { form, prefix }: KeyTarget): Redirect {
+  return { status: 308, location: `${prefix}${rootOf(request)}`, isPlain: form !== 'token' };
 }
 
 /** Whether {@link redirectFor} may find a place. */

@@ -47,7 +47,7 @@ import {
   refusalOf,
   type Passer,
 } from './passing.ts';
-import { answerClientError, Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { answerClientError, answerOn, cutOff, Refusal, refuse, refuseUpgrade } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import { assertPlainHead, assertUpgrade, readTarget, rootOf, type ServedHosts } from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
@@ -259,6 +259,11 @@ class GatewayService implements Gateway {
     server.on('checkExpectation', onRequest);
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       if (!(socket instanceof net.Socket)) return;
+      // Nobody asks for a WebSocket before the answer to something else.
+      if (answerOn(socket) !== undefined) {
+        cutOff(socket);
+        return;
+      }
       this.#guard.begin(request, response(socket));
       socket.on('error', () => socket.destroy());
       this.#serve(this.#arrived(request, socket, head));
@@ -327,7 +332,8 @@ class GatewayService implements Gateway {
     if (this.#stopping.signal.aborted) throw new Refusal('gateway.stopping');
     assertPlainHead(request);
     assertUpgrade(request, to instanceof net.Socket);
-    const target = readTarget(request, this.#hosts);
+    const isSecure = arrived.from.protocol === 'https';
+    const target = readTarget(request, this.#hosts, isSecure);
     if (target.form === 'own') {
       this.#answerOwn(arrived, target.path);
       return;
@@ -338,7 +344,6 @@ class GatewayService implements Gateway {
       this.#strangers.answered(request.socket);
       return;
     }
-    const isSecure = arrived.from.protocol === 'https';
     const found = admit(this.#admission, target, { request, isSecure });
     const admitted = found instanceof Promise ? await found : found;
     // Before it counts as known: a connection beyond the share stays a stranger's.
@@ -473,8 +478,9 @@ class GatewayService implements Gateway {
     const isWebSocket = to instanceof net.Socket;
     // A WebSocket has a connection of its own.
     if (!isWebSocket && !active.hasPlaceFor(passing.user)) throw new Refusal('gateway.busy');
-    // Its client waits with the body until somebody takes it.
-    if (request.headers.expect !== undefined && !isWebSocket) to.writeContinue();
+    // Its client waits with the body until somebody takes it. One of HTTP/1.0 would take that for the answer.
+    const isAwaited = request.headers.expect !== undefined && request.httpVersion !== '1.0';
+    if (isAwaited && !isWebSocket) to.writeContinue();
     this.#changeHead(active, arrived, target, admitted);
     this.#expectEnd(token);
     const release = active.use(passing, this.#deps.clock);
@@ -500,11 +506,13 @@ class GatewayService implements Gateway {
   #passing(
     active: ActiveRoute,
     { request, requestId, to, beganAtMs }: Arrived,
-    { form, prefix }: KeyTarget,
+    target: KeyTarget,
     token: VerifiedToken,
   ): Passing {
     const { address } = active.route;
-    const place = { prefix, address, isToken: form === 'token', requestId };
+    const { form, prefix } = target;
+    const told = forwardedPrefix(target, token);
+    const place = { prefix, told, address, isToken: form === 'token', requestId };
     const parts = { active, token, requestId, place, request, to, beganAtMs };
     return new Passing(parts, this.#deps.clock);
   }
@@ -516,8 +524,6 @@ class GatewayService implements Gateway {
     target: KeyTarget,
     { token, isBearer }: Admitted,
   ): void {
-    const isOfHost =
-      target.form === 'host' || (target.form === 'token' && target.keyId !== undefined);
     request.headers = headers;
     request.headers = headersForBackend({
       request,
@@ -525,7 +531,7 @@ class GatewayService implements Gateway {
       token,
       isBearer,
       route,
-      forwardedPrefix: isOfHost ? '' : token.keyPrefix,
+      forwardedPrefix: forwardedPrefix(target, token),
       from,
       trace: tracer === undefined ? undefined : carrierOf(),
     });
@@ -557,6 +563,13 @@ class GatewayService implements Gateway {
   #expectEnd({ endsAtMs }: VerifiedToken): void {
     if (endsAtMs < this.#lookedAt.nextEndMs) this.#lookedAt.nextEndMs = endsAtMs;
   }
+}
+
+/** The path before what a backend is asked for, without a token. */
+function forwardedPrefix(target: KeyTarget, { keyPrefix }: VerifiedToken): string {
+  const isOfHost =
+    target.form === 'host' || (target.form === 'token' && target.keyId !== undefined);
+  return isOfHost ? '' : keyPrefix;
 }
 
 /** A client that is gone is seen when its answer ends. */

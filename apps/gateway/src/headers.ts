@@ -261,6 +261,8 @@ export function asciiJson(value: unknown): string {
 export interface AnswerPlace {
   /** The path under which its client has it. */
   readonly prefix: string;
+  /** The path under which the backend was told that it is: `X-Forwarded-Prefix`, empty for none. */
+  readonly told: string;
   /** The address of the backend, which no client needs. */
   readonly address: string;
   readonly isToken: boolean;
@@ -283,7 +285,7 @@ export function headersForClient(
   }
   const cookies = given['set-cookie']
     ?.filter((cookie) => !isOurs(cookie))
-    .map((cookie) => boundCookie(cookie, place.prefix));
+    .map((cookie) => boundCookie(cookie, place));
   if (cookies !== undefined && cookies.length > 0) headers['set-cookie'] = cookies;
   if (headers.location !== undefined) headers.location = boundLocation(headers.location, place);
   // A page whose address has a token must not send it to where its links go.
@@ -293,21 +295,32 @@ export function headersForClient(
 }
 
 /** A cookie that browsers send to this key alone: under its path, and to no other host. */
-function boundCookie(cookie: string, prefix: string): string {
+function boundCookie(cookie: string, place: AnswerPlace): string {
   const [pair = '', ...attributes] = cookie.split(';').map((part) => part.trim());
   const kept = attributes.filter((one) => !isNamed(one, 'domain') && !isNamed(one, 'path'));
   const path = attributes.findLast((one) => isNamed(one, 'path'))?.slice('path='.length) ?? '/';
-  const own = path.startsWith('/') ? path : '/';
-  const isBelow = prefix === '' || own === prefix || own.startsWith(`${prefix}/`);
-  return [pair, ...kept, `Path=${isBelow ? own : `${prefix}${own}`}`].join('; ');
+  return [pair, ...kept, `Path=${boundPath(path.startsWith('/') ? path : '/', place)}`].join('; ');
 }
 
-function boundLocation(location: string, { prefix, address }: AnswerPlace): string {
+function boundLocation(location: string, place: AnswerPlace): string {
+  const { address } = place;
   const [own] = [`http://${address}`, `https://${address}`].filter((one) =>
     location.startsWith(one),
   );
   const path = own === undefined ? location : location.slice(own.length);
-  if (path === '') return `${prefix}/`;
+  if (path === '') return boundPath('/', place);
   if (!path.startsWith('/') || path.startsWith('//')) return location;
-  return path === prefix || path.startsWith(`${prefix}/`) ? path : `${prefix}${path}`;
+  return boundPath(path, place);
+}
+
+/** A path of a backend as its client has it. Some backends put before it what they were told, or what they have seen. */
+function boundPath(path: string, { prefix, told }: AnswerPlace): string {
+  return `${prefix}${pathBelow(path, told) ?? pathBelow(path, prefix) ?? path}`;
+}
+
+function pathBelow(path: string, prefix: string): string | undefined {
+  if (prefix === '' || !path.startsWith(prefix)) return undefined;
+  const rest = path.slice(prefix.length);
+  if (rest.startsWith('/')) return rest;
+  return /^[?#]|^$/u.test(rest) ? `/${rest}` : undefined;
 }

@@ -384,6 +384,25 @@ describe('tokens', () => {
     expect(backend.requests).toEqual([]);
     const own = { ...headers, origin: `http://127.0.0.1:${String(stage.port)}` };
     expect((await stage.ask('/k/_/room/', { method: 'POST', headers: own })).status).toBe(200);
+    const other = { ...headers, host: 'rooms.example.com:80', origin: 'http://rooms.example.com' };
+    expect((await stage.ask('/k/_/room/', { method: 'POST', headers: other })).status).toBe(200);
+  });
+
+  test('a form of a page without referrers is of the site that the browser says', async () => {
+    const { stage, backend, token } = await openHostile();
+    const cookie = `leasehold-gateway=${token}`;
+    const statusOf = async (site: Record<string, string>): Promise<number> => {
+      const headers = { cookie, origin: 'null', ...site };
+      return (await stage.ask('/k/_/room/', { method: 'POST', headers })).status;
+    };
+    const others = [{}, { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }];
+    for (const site of others) expect(await statusOf(site)).toBe(403);
+    expect(backend.requests).toEqual([]);
+    expect(await statusOf({ 'sec-fetch-site': 'same-origin' })).toBe(200);
+    const policies = ['/k/_/room', `/t/${token}`].map(
+      async (path) => (await stage.ask(path)).headers['referrer-policy'],
+    );
+    expect(await Promise.all(policies)).toEqual([undefined, 'no-referrer']);
   });
 
   test('on a key’s own host over TLS, a cookie that another host of the domain has planted is not looked at', async () => {
@@ -472,6 +491,10 @@ describe('where a request comes from', () => {
     expect(reply.status).toBe(421);
     const own = await stage.ask(`/t/${token}/`, { headers: { host: 'rooms.example.com' } });
     expect(own.json.headers['x-forwarded-proto']).toBe('https');
+    const statusOf = async (host: string): Promise<number> =>
+      (await stage.ask(`/t/${token}/`, { headers: { host } })).status;
+    expect(await statusOf('rooms.example.com:443')).toBe(200);
+    expect(await statusOf('rooms.example.com:80')).toBe(421);
   });
 });
 

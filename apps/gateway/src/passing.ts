@@ -6,12 +6,11 @@
 import http, { type ClientRequest, type IncomingMessage, type ServerResponse } from 'node:http';
 import net, { type Socket } from 'node:net';
 import { Readable } from 'node:stream';
-import { TLSSocket } from 'node:tls';
 import type { TickingClock } from '@leasehold/service-kit/boot-clock';
 import { createProxyServer } from 'httpxy';
 import { type AnswerPlace, headersForClient } from './headers.ts';
 import { pump, type OnPiece } from './pump.ts';
-import { Refusal, type RefusalCode, refuse, refuseUpgrade } from './refusal.ts';
+import { cutOff, Refusal, type RefusalCode, refuse, refuseUpgrade } from './refusal.ts';
 import type { ActiveRoute, RouteUser } from './routes.ts';
 import { hasBody } from './target.ts';
 import type { VerifiedToken } from './tokens.ts';
@@ -185,9 +184,7 @@ export class Passing implements RouteUser {
   cut(): void {
     const { to } = this.parts;
     const socket = to instanceof net.Socket ? to : to.socket;
-    // Over TLS, what was not ended in good order is seen to be cut.
-    const isReset = !isFramed(this.parts) && !(socket instanceof TLSSocket);
-    if (isReset && socket?.destroyed === false) socket.resetAndDestroy();
+    if (socket !== null && !isFramed(this.parts)) cutOff(socket);
     else to.destroy();
   }
 }

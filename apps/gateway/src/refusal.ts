@@ -1,6 +1,8 @@
 /** How the gateway itself answers: with a code, a sentence that any user may see, and the id of the request. */
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
 
 /** What the gateway refuses, with the HTTP status and what a user is told. Nothing of a program is in it. */
 const REFUSALS = {
@@ -147,13 +149,29 @@ export function refuseUpgrade(
   );
 }
 
+/** The answer that is being sent over a socket, or is next: what is written beside it would become a part of it. */
+export function answerOn(socket: Duplex): ServerResponse | undefined {
+  // Node keeps it there for the same purpose.
+  const { _httpMessage: answer } = socket as Duplex & { _httpMessage?: ServerResponse | null };
+  return answer ?? undefined;
+}
+
+/** Ends a socket so that an answer that it is sending is not taken for a whole one, whatever says where that ends. */
+export function cutOff(socket: Duplex): void {
+  // Over TLS, what was not ended in good order is seen to be cut.
+  if (socket instanceof Socket && !(socket instanceof TLSSocket) && !socket.destroyed) {
+    socket.resetAndDestroy();
+  } else socket.destroy();
+}
+
 /** Answers a request that could not be read, and closes its socket. @returns why; undefined when its connection has ended. */
 export function answerClientError(
   error: NodeJS.ErrnoException,
   socket: Duplex,
 ): RefusalCode | undefined {
   const { code } = error;
-  if (socket.writable && code !== 'ECONNRESET') {
+  if (answerOn(socket)?.headersSent === true) cutOff(socket);
+  else if (socket.writable && code !== 'ECONNRESET') {
     const status =
       code === 'HPE_HEADER_OVERFLOW'
         ? '431 Request Header Fields Too Large'

@@ -45,18 +45,20 @@ const ORIGIN_FORM = /^\/[\x21\x22\x24-\x5b\x5d-\x7e]*$/u;
 const TOKEN = /^[\w-]+\.[\w-]+\.[\w-]+$/u;
 
 /**
+ * @param isSecure whether its client speaks TLS.
  * @throws {Refusal} for a target that is not a plain path, that has a segment of dots, in whatever encoding, or whose
  * host the gateway does not serve.
  */
 export function readTarget(
   { url = '', headers }: Pick<IncomingMessage, 'url' | 'headers'>,
   hosts: ServedHosts,
+  isSecure: boolean,
 ): Target {
   // Neither `http://host/path`, which proxies are sent, nor `host:port` and `*`.
   if (!ORIGIN_FORM.test(url)) throw new Refusal('gateway.bad_request');
-  const host = (headers.host ?? '').toLowerCase();
+  const host = hostOf({ headers }, isSecure);
   const path = pathOf(url);
-  const keyId = keyIdIn(host, hosts.keys);
+  const keyId = keyIdIn(host, hosts.keys, isSecure);
   if (keyId === undefined && hosts.own !== null && host !== hosts.own) {
     throw new Refusal('gateway.wrong_host');
   }
@@ -64,6 +66,15 @@ export function readTarget(
   if (target !== undefined) return target;
   if (keyId !== undefined) return { form: 'host', keyId, prefix: '', rest: restOf(url, '') };
   return keyTarget(url, path) ?? { form: 'own', path };
+}
+
+/** The host that a request names, without a port that goes without saying: some clients say it all the same. */
+export function hostOf({ headers }: Pick<IncomingMessage, 'headers'>, isSecure: boolean): string {
+  return withoutDefaultPort((headers.host ?? '').toLowerCase(), isSecure);
+}
+
+function withoutDefaultPort(host: string, isSecure: boolean): string {
+  return host.replace(isSecure ? /:443$/u : /:80$/u, '');
 }
 
 /** Without the query. */
@@ -143,11 +154,12 @@ function hasDotSegment(path: string): boolean {
 }
 
 /** The id of the key whose host it is. */
-function keyIdIn(host: string, suffix: string | null): string | undefined {
+function keyIdIn(host: string, suffix: string | null, isSecure: boolean): string | undefined {
   if (suffix === null) return undefined;
   const hostName = suffix.includes(':') ? host : host.replace(/:\d+$/u, '');
-  if (!hostName.endsWith(suffix)) return undefined;
-  const label = hostName.slice(0, -suffix.length);
+  const end = withoutDefaultPort(suffix, isSecure);
+  if (!hostName.endsWith(end)) return undefined;
+  const label = hostName.slice(0, -end.length);
   return /^[0-9a-f]{32}$/u.test(label) ? label : undefined;
 }
 

@@ -90,6 +90,38 @@ describe('an answer that ends with its connection', () => {
   });
 });
 
+describe('an answer that has begun is cut, and nothing is written into it, where its client sends', () => {
+  const begun = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbegun\r\n';
+  const page = (token: string): string => `GET /t/${token}/ HTTP/1.1\r\nHost: a\r\n\r\n`;
+  const upload = (token: string): string =>
+    `POST /t/${token}/ HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n`;
+
+  test.each([
+    ['a piece of its body that cannot be read', upload, 'no length\r\n'],
+    ['a request that cannot be read', page, 'no request\r\n\r\n'],
+    ['a WebSocket that would not be let in', page, upgradeOf('a.b.c')],
+    ['a WebSocket that would be let in', page, undefined],
+  ])('%s', async (_what, head, next) => {
+    const { stage, token, asked } = await begin(head, begun);
+    asked.more(next ?? upgradeOf(token));
+    expect(await asked.why).toBe('ECONNRESET');
+    expect(asked.said().match(/HTTP\/1\.1/gu)).toHaveLength(1);
+    await waitUntil(async () => (await openConnections(stage)) === 0);
+  });
+});
+
+test('a client of HTTP/1.0 is not told to go on with its body: it would take that for the answer', async () => {
+  const stage = await openGatewayStage();
+  const backend = await startBackend();
+  stage.controller.address = backend.address;
+  const token = await stage.controller.sign();
+  const said = await stage.raw(
+    `POST /t/${token}/ HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\nabc`,
+  );
+  expect(said).toMatch(/^HTTP\/1\.1 200/u);
+  expect(said).toContain('"bytes":3');
+});
+
 describe('an answer in place of a WebSocket is over, and its connection closed', () => {
   const open = async () => {
     const stage = await openGatewayStage();
@@ -148,9 +180,10 @@ async function begin(head: (token: string) => string, answer: string) {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   stage.controller.address = addressOf(server);
-  const asked = send(stage, head(await stage.controller.sign()));
+  const token = await stage.controller.sign();
+  const asked = send(stage, head(token));
   await waitUntil(() => asked.said().includes('begun'));
-  return { stage, sockets, asked };
+  return { stage, token, sockets, asked };
 }
 
 /** Sends bytes. `why` is how the other end has ended the connection. */
@@ -164,7 +197,8 @@ function send({ port }: GatewayStage, text: string) {
     (error: unknown) => (error as NodeJS.ErrnoException).code,
   );
   socket.write(text, 'latin1');
-  return { said: () => said, why };
+  const more = (text: string): void => void socket.write(text, 'latin1');
+  return { said: () => said, why, more };
 }
 
 async function openConnections({ gateway }: GatewayStage): Promise<number> {

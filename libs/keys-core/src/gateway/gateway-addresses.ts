@@ -13,10 +13,13 @@ export interface GatewayAddresses {
 /** Stands for the root namespace in a path. */
 export const ROOT_NAMESPACE = '_';
 
+/** Reads as the namespace of that name: only the sign itself stands for the root. */
+const NAMED_AS_ROOT = '%5F';
+
 /** The path under which a key is reached: both names are percent-encoded, so neither has a slash. */
 export function keyPrefix({ namespace, name }: Named): string {
-  const part = namespace === '' ? ROOT_NAMESPACE : encodeURIComponent(namespace);
-  return `/k/${part}/${encodeURIComponent(name)}`;
+  const encoded = namespace === ROOT_NAMESPACE ? NAMED_AS_ROOT : encodeURIComponent(namespace);
+  return `/k/${namespace === '' ? ROOT_NAMESPACE : encoded}/${encodeURIComponent(name)}`;
 }
 
 /** Browsers take such a part of a path for a folder, in every way to write it. */
