@@ -457,6 +457,31 @@ test('old output is removed after every hundred ends: a program that crashes at 
   expect(controller.reports).toHaveLength(100);
 });
 
+test('what a backend prints is not said to be all while the next agent takes over', async () => {
+  const former = await stage.start();
+  controller.send(controller.spawnAt(clock.nowMs()));
+  await stage.untilReported('ready');
+  await former.leave();
+  const list = warden.list.bind(warden);
+  let answer: () => void = () => undefined;
+  let isAsked = false;
+  warden.list = async () => {
+    isAsked = true;
+    await new Promise<void>((resolve) => (answer = resolve));
+    return list();
+  };
+
+  const started = stage.create().start();
+  await until('the warden is asked what runs', () => isAsked);
+  const { session } = controller;
+  controller.send({ kind: 'read_log', session, questionId: 'q1', request: { backendId: 'b1' } });
+  await until('the question is answered', () => controller.answers.length > 0);
+  answer();
+  await started;
+
+  expect(controller.answers).toMatchObject([{ questionId: 'q1', page: { hasEnded: false } }]);
+});
+
 test('a backend that ends while the next agent takes over is reported with its own end', async () => {
   const former = await stage.start();
   controller.send(controller.spawnAt(clock.nowMs()));

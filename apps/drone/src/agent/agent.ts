@@ -107,7 +107,7 @@ export class DroneAgent {
       takeUsage: () => this.#load.takeUsage(),
       onAction: (action) => void this.#act(action),
       readLog: (request) =>
-        readOutput(logFolder, request, { isEnded: () => !this.#book.has(request.backendId) }),
+        readOutput(logFolder, request, { isEnded: () => this.#hasEnded(request.backendId) }),
       onDraining: (isDraining) => this.#pool.pause(isDraining),
       onReplaced: () => {
         log.error({}, 'another agent uses the id of this drone; this one ends');
@@ -158,6 +158,11 @@ export class DroneAgent {
       },
     });
     this.#command = this.#commandOf(options);
+  }
+
+  /** Whether a backend writes nothing more. Of none it is known before the warden has told which run. */
+  #hasEnded(backendId: string): boolean {
+    return this.#book.isAdopted && !this.#book.has(backendId);
   }
 
   /**

@@ -52,6 +52,27 @@ describe.concurrent('the leash', () => {
     expect(endedAtMs).toBeLessThan(later.hardAtMs);
   });
 
+  test('that cannot be told ends no warden which runs, and is told a later deadline once it can be', async ({
+    expect,
+  }) => {
+    await using warden = await startWarden(drone);
+    const { link } = await warden.connect();
+    const request = startOf('sleep 600', { softInMs: 2_500, hardInMs: 3_000 });
+    await link.start(request);
+    const { backendId, leaseId, softAtMs, hardAtMs } = request;
+
+    boundFileSize(warden.pid, '0');
+    const later = { backendId, leaseId, softAtMs: softAtMs + 60_000, hardAtMs: hardAtMs + 60_000 };
+    expect(await link.extend([later])).toEqual([null]);
+    await until('its file cannot be written', () => warden.said().includes('EFBIG'));
+    boundFileSize(warden.pid, 'unlimited');
+    // A nap may end a little late.
+    const napEndsAtMs = hardAtMs + LEASH_MS + 500;
+    await until('the former deadline is over', () => os.uptime() * 1_000 > napEndsAtMs);
+
+    expect(await link.list()).toMatchObject([{ backendId, state: 'running' }]);
+  });
+
   test('is replaced when it is killed, and is gone with the warden', async ({ expect }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
@@ -107,6 +128,11 @@ function leashOf({ pid }: { readonly pid: number }): number {
 /** How many files a process may have open from now on. */
 function boundOpenFiles(pid: number, limit: number): void {
   execFileSync('prlimit', [`--pid=${String(pid)}`, `--nofile=${String(limit)}:`]);
+}
+
+/** How many bytes a file may have that a process writes from now on. */
+function boundFileSize(pid: number, limit: string): void {
+  execFileSync('prlimit', [`--pid=${String(pid)}`, `--fsize=${limit}:`]);
 }
 
 /** A sleep without a handler, recognisable by its own command line. */

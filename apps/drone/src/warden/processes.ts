@@ -374,31 +374,35 @@ function readIfThere<T>(read: () => T): T | undefined {
 /** Whether a process has been seen to be gone. */
 export type IsGone = (process: { readonly pid: number; isGone(): boolean }) => boolean;
 
-/** How often looks that fail are told of: there are many in each second. */
+/** How often what fails at ticks is told of: there are many in each second. */
 const PROBLEM_MS = 10_000;
+
+interface ProblemOptions {
+  readonly nowMs: () => number;
+  readonly onProblem: (problem: string) => void;
+}
+
+/** Tells of problems of one kind, now and then while there are some. */
+export function seldomProblem({ nowMs, onProblem }: ProblemOptions): (problem: string) => void {
+  let tellAtMs = Number.NEGATIVE_INFINITY;
+  return (problem) => {
+    if (nowMs() < tellAtMs) return;
+    tellAtMs = nowMs() + PROBLEM_MS;
+    onProblem(problem);
+  };
+}
 
 /**
  * A look that fails, because there is no descriptor or no memory, has not seen that anything is gone. It must keep no
  * backend from its deadlines: not this one, which is killed at them all the same, and no other.
  */
-export function tolerantLook({
-  nowMs,
-  onProblem,
-}: {
-  readonly nowMs: () => number;
-  readonly onProblem: (problem: string) => void;
-}): IsGone {
-  let tellAtMs = Number.NEGATIVE_INFINITY;
+export function tolerantLook(options: ProblemOptions): IsGone {
+  const tell = seldomProblem(options);
   return (process) => {
     try {
       return process.isGone();
     } catch (error) {
-      if (nowMs() >= tellAtMs) {
-        tellAtMs = nowMs() + PROBLEM_MS;
-        onProblem(
-          `what is left of process ${String(process.pid)} cannot be seen: ${String(error)}`,
-        );
-      }
+      tell(`what is left of process ${String(process.pid)} cannot be seen: ${String(error)}`);
       return false;
     }
   };

@@ -381,13 +381,45 @@ done
 `;
 
 interface LeashOptions {
-  /** A folder that only the drone's own user may enter. */
+  /** A folder that only the drone's own user may enter: for the file, where it cannot be in memory. */
   readonly folder: string;
   readonly shell: string;
   /** The prefix that makes a process end with its parent; empty if the machine has none. */
   readonly endWithParent: readonly string[];
   /** Called when the leash ended or could not be started; another one is on its way. */
   readonly onProblem: (problem: string) => void;
+}
+
+/** Where a disk that is full or has failed keeps nothing from being written. */
+const MEMORY_FOLDER = '/dev/shm';
+
+/** Opens a file for the moment, which has no name any more. It says that there is nothing to act on. */
+function openMoment(folder: string): number {
+  const open = (file: string): number => {
+    const opened = openSync(file, 'wx+', 0o600);
+    try {
+      rmSync(file);
+      // It has its place from now on: what fills the memory folder later does not matter.
+      writeMoment(opened, undefined);
+      return opened;
+    } catch (error) {
+      closeSync(opened);
+      throw error;
+    }
+  };
+  const name = `leasehold-leash.${randomUUID()}`;
+  try {
+    return open(path.join(MEMORY_FOLDER, name));
+  } catch {
+    return open(path.join(folder, name));
+  }
+}
+
+function writeMoment(file: number, atMs: number | undefined): void {
+  const due = atMs === undefined ? '' : Math.ceil(atMs / 10);
+  const line = `${String(due).padStart(MOMENT_DIGITS, '0')}\n`;
+  // A moment that is cut short is another moment.
+  if (writeSync(file, line, 0) < line.length) throw new Error('the disk is full');
 }
 
 /** See the protocol at the top of this file. */
@@ -406,15 +438,12 @@ class Leash {
 
   private constructor(options: LeashOptions) {
     this.#options = options;
-    const file = path.join(options.folder, `leash.${String(process.pid)}`);
-    this.#file = openSync(file, 'w+', 0o600);
-    rmSync(file);
+    this.#file = openMoment(options.folder);
   }
 
   /** Resolves when the leash is in place, or could not be started. */
   static async start(options: LeashOptions): Promise<Leash> {
     const leash = new Leash(options);
-    leash.#write(undefined);
     leash.#run();
     await leash.ready();
     return leash;
@@ -425,12 +454,17 @@ class Leash {
     return this.#readiness;
   }
 
-  /** When the warden must have acted next; undefined while there is nothing to act on. */
+  /**
+   * When the warden must have acted next; undefined while there is nothing to act on.
+   * @throws {Error} when it cannot be written.
+   */
   hold(atMs: number | undefined): void {
     if (atMs === this.#heldMs) return;
     const isEarlier = atMs !== undefined && atMs < (this.#heldMs ?? Number.POSITIVE_INFINITY);
+    // What a write that fails has left is not known: the next one is made in any case, and wakes the leash.
+    this.#heldMs = Number.POSITIVE_INFINITY;
+    writeMoment(this.#file, atMs);
     this.#heldMs = atMs;
-    this.#write(atMs);
     if (isEarlier) this.#wake();
   }
 
@@ -444,13 +478,6 @@ class Leash {
     clearTimeout(this.#restart);
     this.#child?.kill('SIGKILL');
     closeSync(this.#file);
-  }
-
-  #write(atMs: number | undefined): void {
-    const due = atMs === undefined ? '' : Math.ceil(atMs / 10);
-    const line = `${String(due).padStart(MOMENT_DIGITS, '0')}\n`;
-    // A moment that is cut short is another moment.
-    if (writeSync(this.#file, line, 0) < line.length) throw new Error('the disk is full');
   }
 
   /** A machine that is short of memory or descriptors refuses a process, some of them by a throw. */

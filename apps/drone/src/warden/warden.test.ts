@@ -114,6 +114,44 @@ test('H-frozen-warden reports when it must act next: for the earliest backend th
   expect(moments.at(-1)).toBe(2_025);
 });
 
+test('a leash that cannot be told keeps a new program from running, and ends no other', async () => {
+  let isFull = false;
+  let nowMs = 0;
+  const told: (number | undefined)[] = [];
+  const problems: string[] = [];
+  const first = new HeldLaunch();
+  const second = new HeldLaunch();
+  const launches = [first, second];
+  for (const held of launches) held.finish();
+  const warden = wardenOf(() => (launches.shift() ?? second).launch(), {
+    nowMs: () => nowMs,
+    onActBy: (atMs) => {
+      if (isFull) throw new Error('the disk is full');
+      told.push(atMs);
+    },
+    onProblem: (problem) => problems.push(problem),
+  });
+  const times = { hardAfterMs: 1_000_000, softToHardMs: 100, leashMs: 25 };
+  await warden.start(startOf('', { ...times, backendId: 'b1', softAtMs: 900, hardAtMs: 1_000 }));
+
+  isFull = true;
+  const refused = warden.start(
+    startOf('', { ...times, backendId: 'b2', softAtMs: 400, hardAtMs: 500 }),
+  );
+  await expect(refused).rejects.toThrow('the disk is full');
+  expect(
+    warden.extend([{ backendId: 'b1', leaseId: 'lease-one', softAtMs: 1_900, hardAtMs: 2_000 }]),
+  ).toEqual([null]);
+  for (nowMs = 50; nowMs <= 200; nowMs += 50) warden.tick(nowMs);
+  isFull = false;
+  warden.tick(nowMs);
+
+  expect(second.events).toEqual(['launching', 'killed']);
+  expect(warden.list()).toMatchObject([{ backendId: 'b1', state: 'running' }]);
+  expect(problems).toEqual([expect.stringContaining('the disk is full')]);
+  expect(told).toEqual([1_025, 2_025]);
+});
+
 test('the memory of ids is bounded, and a running backend is never started twice', async () => {
   const held = new HeldLaunch();
   held.finish();

@@ -1,5 +1,5 @@
 import { BOOT_READINGS_APART_MS } from '@leasehold/service-kit/boot-clock';
-import { tolerantLook, type IsGone } from './processes.ts';
+import { seldomProblem, tolerantLook, type IsGone } from './processes.ts';
 import {
   NOT_WARM,
   type BackendSnapshot,
@@ -266,11 +266,11 @@ interface WardenOptions {
   /** A warm process of the agent in command has ended, and no backend has claimed it. */
   readonly onCooled: (end: WarmEnd) => void;
   /**
-   * Called with the moment by which a backend must be killed next, before its program runs and
-   * after every change; undefined while none exists.
+   * Called with the moment by which a backend must be killed next, before its program runs and after every change;
+   * undefined while none exists. A program for which it throws does not run.
    */
   readonly onActBy: (atMs: number | undefined) => void;
-  /** Told of a look at processes that has failed, now and then while looks fail. */
+  /** Told of what has failed at ticks and is tried again, now and then while it fails. */
   readonly onProblem: (problem: string) => void;
   /** Resolves when what follows that moment can be woken for an earlier one; waited for before a program runs. */
   readonly whenLeashed?: (() => Promise<void>) | undefined;
@@ -290,12 +290,14 @@ export class Warden {
   readonly #launchingIds = new Set<string>();
   readonly #warm: WarmProcesses;
   readonly #isGone: IsGone;
+  readonly #onUntold: (problem: string) => void;
   #actByMs: number | undefined;
   #isShuttingDown = false;
 
   constructor(options: WardenOptions) {
     this.#options = options;
     this.#isGone = tolerantLook(options);
+    this.#onUntold = seldomProblem(options);
     this.#warm = new WarmProcesses(options, this.#isGone);
   }
 
@@ -313,18 +315,20 @@ export class Warden {
     this.#refuseUnlessWanted(request);
 
     const launched = 'claim' in request ? this.#claim(request) : await this.#launchWanted(request);
+    const backend = new WardenBackend(request, launched.process);
     await this.#options.whenLeashed?.();
     try {
       if (!this.#launchingIds.delete(backendId)) throw new StartRefused('not_wanted_any_more');
       // Launching took time; the program runs only if soft is still ahead.
       this.#refuseUnlessWanted(request);
+      // Where it fails, the next tick tells what holds without this backend.
+      this.#actByAlso(backend);
+      this.#options.onActBy(this.#actByMs);
     } catch (refusal) {
       launched.drop();
       throw refusal;
     }
-    const backend = new WardenBackend(request, launched.process);
     this.#backends.set(backendId, backend);
-    this.#tellActByAlso(backend);
     await launched.release();
     return backend.snapshot();
   }
@@ -382,8 +386,9 @@ export class Warden {
     const backend = this.#backends.get(stop.backendId);
     if (backend === undefined) return false;
     const isChanged = backend.stop(stop, this.#options.nowMs());
-    // The loss of its key may have moved its hard deadline.
-    this.#tellActByAlso(backend);
+    // The loss of its key may have moved its hard deadline; those of the others have not moved.
+    this.#actByAlso(backend);
+    this.#tellAgain();
     if (isChanged) this.#options.onChange(backend.snapshot());
     return true;
   }
@@ -430,13 +435,16 @@ export class Warden {
   #tellActBy(): void {
     this.#actByMs = undefined;
     for (const backend of this.#backends.values()) this.#actByAlso(backend);
-    this.#options.onActBy(this.#actByMs);
+    this.#tellAgain();
   }
 
-  /** For a backend that is new, or whose deadline may have moved earlier: the others need no check. */
-  #tellActByAlso(backend: WardenBackend): void {
-    this.#actByAlso(backend);
-    this.#options.onActBy(this.#actByMs);
+  /** Where it fails, the deadlines hold all the same, and the next tick repeats it. */
+  #tellAgain(): void {
+    try {
+      this.#options.onActBy(this.#actByMs);
+    } catch (error) {
+      this.#onUntold(`the leash cannot be told: ${String(error)}`);
+    }
   }
 
   #actByAlso({ actByMs }: WardenBackend): void {
