@@ -174,7 +174,9 @@ describe.concurrent('a backend that is a container', () => {
 
       expect(backend.reason).toBe('internal');
       expect(detail).toMatch(reason);
-      expect(await stage.containersOf(backend.backendId)).toEqual([]);
+      // It may be removed after its end is reported.
+      const containers = () => stage.containersOf(backend.backendId);
+      await until('no container is left', async () => (await containers()).length === 0);
     },
   );
 });
