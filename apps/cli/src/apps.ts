@@ -143,6 +143,15 @@ export function pathOfPart(part: Part): string {
   return path;
 }
 
+/** @throws {CliFailure} `cli.usage` for a `--context`, which what a command runs here would not look at. */
+export function refuseContext(cli: Cli): void {
+  if (cli.environment === cli.context.environment) return;
+  throw usageFailure(
+    '--context is for commands that talk to controllers. This one runs a program here: leave it out.',
+    'Variables such as LEASEHOLD_URL, DATABASE_URL and LEASEHOLD_HOME name what the program uses.',
+  );
+}
+
 /**
  * Becomes another program: it finds its own arguments in `process.argv`, and from here on the
  * process belongs to it.
@@ -152,6 +161,7 @@ async function becomeApp(
   app: 'controller' | 'console' | 'drone' | 'gateway',
   args: readonly string[],
 ): Promise<void> {
+  refuseContext(cli);
   const path = pathOfPart(app);
   process.argv = [process.argv[0] ?? 'node', path, ...args];
   await import(path);

@@ -312,6 +312,19 @@ describe('where commands go', () => {
     expect(ended.stderr).toContain(`${name} in the environment takes precedence`);
   });
 
+  test.each([
+    [['use', 'production']],
+    [['add', 'other', '--controllers', 'http://other.invalid:1', '--use']],
+  ])('%j changes nothing where a variable is wrong', async (words) => {
+    const before = readContexts(env);
+
+    const ended = await runHere(['context', ...words], { ...env, LEASEHOLD_TOKEN: 'lh_wrong' });
+
+    expect(ended).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(ended.stderr).toContain('Nothing was done.');
+    expect(readContexts(env)).toEqual(before);
+  });
+
   test.each([['migrate'], ['admin', 'create', '--email', 'a@example.com']])(
     '%s %s does not take the database of the home for that of a context',
     async (...words) => {

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { LeaseError } from '@leasehold/keys-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { controllerThatAnswers, runHere } from './testing/in-process.ts';
 
@@ -84,7 +85,8 @@ test.each([
 });
 
 test.each(['leases', 'env'])('%s show of a namespace says how it is named', async (group) => {
-  const { env } = await controllerThatAnswers(() => null);
+  const nothing = { items: [], waiting: [], superseded: [] };
+  const { env } = await controllerThatAnswers((path) => (path.includes('.get') ? null : nothing));
 
   const { exitCode, stderr } = await runHere([group, 'show', 'reminders'], env);
 
@@ -149,6 +151,10 @@ test.each([
 test.each([
   [['drone', 'upgrade', '--config', 'drone.json', '--json'], '--json'],
   [['audit', 'export', '--format', 'csv', '--json'], '--format csv'],
+  [['leases', 'acquire', 'a/b', '--print-env', '--json'], '--print-env'],
+  [['up', '--context', 'prod'], '--context'],
+  [['controller', '--context', 'prod'], '--context'],
+  [['--context', 'prod', 'drone', '--config', 'drone.json'], '--context'],
   [
     [
       ...['env', 'run', 'a/b', '--action', 'x', '--version', '1', '--comment', 'y'],
@@ -204,4 +210,41 @@ test('logs of a key without a backend are not found, and --previous of a backend
   expect(ofKey.exitCode).toBe(4);
   expect(ofKey.stderr).toContain('There is no backend of a key Room_42.');
   expect(ofBackend.exitCode).toBe(2);
+});
+
+test('a backend of a key that lives in another datacenter is shown from there, and cannot be watched from here', async () => {
+  const backend = { backendId: 'bk-1', key: { name: 'room', namespace: '' } };
+  const { asked, env } = await controllerThatAnswers((path) => {
+    if (path.includes('keys.get')) return { datacenter: 'dc2' };
+    const isThere = path.includes('"datacenter":"dc2"');
+    if (path.includes('backends.list')) {
+      return { items: isThere ? [backend] : [], nextCursor: null };
+    }
+    if (path.includes('backends.logs')) {
+      return { lines: [], position: 0, hasMore: false, hasEnded: false, isThere: true };
+    }
+    return new LeaseError('backend.not_found');
+  });
+
+  const logs = await runHere(['backends', 'logs', 'room', '--namespace', ''], env);
+  const watched = await runHere(['backends', 'watch', 'room'], env);
+
+  expect(logs).toMatchObject({ exitCode: 0, stderr: 'bk-1 has written nothing.\n' });
+  expect(asked.find((path) => path.includes('backends.logs'))).toContain('"datacenter":"dc2"');
+  expect(watched.exitCode).toBe(4);
+  expect(watched.stderr).toContain('`leasehold backends logs bk-1 --follow --datacenter dc2`');
+});
+
+test('backends of keys in several namespaces are told apart, although one of them has filled the page', async () => {
+  const key = { name: 'room', namespace: '' };
+  const { env } = await controllerThatAnswers((path) => {
+    if (path.includes('keys.get')) return null;
+    if (path.includes('keys.list')) return { items: [key, { ...key, namespace: 'game' }] };
+    return { items: [{ backendId: 'bk-1', key }], nextCursor: 'more', unreachable: [] };
+  });
+
+  const { exitCode, stderr } = await runHere(['backends', 'logs', 'room'], env);
+
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain('give --namespace, one of "", game.');
 });

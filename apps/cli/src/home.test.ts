@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -51,6 +51,19 @@ describe('lockHome', () => {
     expect(runningUpOf(home)?.pid).toBe(process.pid);
     release();
   });
+});
+
+test('a lock that cannot be read is not taken over, and says nothing of whether up runs', async () => {
+  // As one of another user, which root can read.
+  await mkdir(join(home, 'up.lock'));
+  const unreadable = expect.objectContaining({
+    code: 'home.unreadable',
+    message: expect.stringContaining('up.lock cannot be read') as string,
+  }) as Error;
+
+  expect(() => lockHome(home)).toThrow(unreadable);
+  expect(() => runningUpOf(home)).toThrow(unreadable);
+  expect(await readdir(home)).toEqual(['up.lock']);
 });
 
 describe('process identity', () => {

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { CliConfig } from './config.ts';
-import { refusal, usageFailure } from './failures.ts';
+import { refusal, usageFailure, type CliFailure } from './failures.ts';
 import { printable } from './output/text.ts';
 import { isErrorCode, lockOwner, tryLock, type ProcessIdentity } from './processes.ts';
 
@@ -155,11 +155,7 @@ function readJson(path: string): unknown {
     text = readFileSync(path, 'utf8');
   } catch (error) {
     if (isErrorCode(error, 'ENOENT')) return undefined;
-    throw refusal(
-      'home.unreadable',
-      `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-      'It belongs to the user who ran `leasehold up`. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead.',
-    );
+    throw unreadable(path, error);
   }
   try {
     return JSON.parse(text) as unknown;
@@ -172,14 +168,32 @@ function readJson(path: string): unknown {
   }
 }
 
+function unreadable(path: string, error: unknown): CliFailure {
+  return refusal(
+    'home.unreadable',
+    `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    'It belongs to the user who ran `leasehold up`. Set LEASEHOLD_URL and LEASEHOLD_TOKEN instead, or another LEASEHOLD_HOME.',
+  );
+}
+
+/** What the system says of a lock that is another user's, or is no file. */
+const NOT_OURS = ['EACCES', 'EPERM', 'EISDIR'];
+
 /**
  * Makes this process the one `leasehold up` of a home directory, until it ends or calls the
  * returned function.
  *
- * @throws {CliFailure} `up.running` when another one runs.
+ * @throws {CliFailure} `up.running` when another one runs; `home.unreadable` when that cannot be known.
  */
 export function lockHome(home: string): () => void {
-  const answer = tryLock(lockPathOf(home));
+  const lockPath = lockPathOf(home);
+  let answer: ReturnType<typeof tryLock>;
+  try {
+    answer = tryLock(lockPath);
+  } catch (error) {
+    if (!NOT_OURS.some((code) => isErrorCode(error, code))) throw error;
+    throw unreadable(lockPath, error);
+  }
   if (answer.outcome === 'locked') return answer.unlock;
   throw refusal(
     'up.running',
@@ -188,9 +202,14 @@ export function lockHome(home: string): () => void {
   );
 }
 
-/** Whether a `leasehold up` of this home runs now. */
+/** The `leasehold up` of this home that runs now. @throws {CliFailure} `home.unreadable`. */
 export function runningUpOf(home: string): ProcessIdentity | undefined {
-  return lockOwner(lockPathOf(home));
+  const lockPath = lockPathOf(home);
+  try {
+    return lockOwner(lockPath);
+  } catch (error) {
+    throw unreadable(lockPath, error);
+  }
 }
 
 function lockPathOf(home: string): string {

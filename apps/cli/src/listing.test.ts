@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Command } from 'commander';
 import { createCli } from './cli.ts';
 import { createProgram, runCli } from './program.ts';
-import { contextOf, controllerThatAnswers, runHere } from './testing/in-process.ts';
+import { contextOf, controllerThatAnswers, NO_ANSWER, runHere } from './testing/in-process.ts';
 
 const AT = '2030-01-02T03:04:05.000Z';
 
@@ -237,6 +237,36 @@ describe('a list', () => {
     const isLeftOut = listsOf(asked).map((path) => path.includes('"withoutOwn":true'));
     const each = [true, false, false];
     expect(isLeftOut).toEqual([...each, ...each, ...each, true, false]);
+  });
+
+  test('-w ends at once when it is told to, also while a controller hangs', async () => {
+    const stopping = new AbortController();
+    let calls = 0;
+    const { env } = await controllerThatAnswers(() => {
+      calls += 1;
+      if (calls === 1) return { ...EMPTY, items: [aLease('a')] };
+      stopping.abort();
+      return NO_ANSWER;
+    });
+    const { context, printed } = contextOf(env);
+
+    const watching = runCli(['leases', 'ls', '-w', '-o', 'name'], {
+      ...context,
+      signalWhileRead: () => stopping.signal,
+    });
+
+    expect(await watching).toBe(0);
+    expect(printed).toEqual({ stdout: 'jobs/a\n', stderr: '' });
+  });
+
+  test('--no-children without a namespace lists the root alone', async () => {
+    const { asked, env } = await controllerOf([]);
+
+    await runHere(['leases', 'ls', '--no-children'], env);
+    await runHere(['leases', 'ls', '--no-children', '-n', 'jobs'], env);
+
+    expect(asked[0]).toMatch(/"namespace":"".*"includeChildren":false/u);
+    expect(asked[1]).toMatch(/"namespace":"jobs".*"includeChildren":false/u);
   });
 
   test('-w prints the list again when it has changed, and not because time passes', async () => {

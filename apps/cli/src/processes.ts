@@ -91,11 +91,13 @@ type LockAnswer =
  * Locks a path for this process, until it ends or unlocks it. A lock whose process is gone, also by
  * `kill -9`, is taken over: it names its process so exactly that a later process with the same number
  * is not mistaken for it.
+ * @throws what the system says of a lock that cannot be read: it may be another user's, and held.
  */
 export function tryLock(lockPath: string): LockAnswer {
   const self = identityOf(process.pid) ?? { pid: process.pid, startedAt: null };
   const draftPath = `${lockPath}.${randomUUID()}`;
-  writeFileSync(draftPath, JSON.stringify(self), { mode: 0o600 });
+  const text = JSON.stringify(self);
+  writeFileSync(draftPath, text, { mode: 0o600 });
   try {
     // `link` fails when the lock exists, and the file is complete from its first moment.
     while (!tryLink(draftPath, lockPath)) {
@@ -107,12 +109,12 @@ export function tryLock(lockPath: string): LockAnswer {
     rmSync(draftPath, { force: true });
   }
   const unlock = (): void => {
-    if (readOwner(lockPath)?.pid === process.pid) rmSync(lockPath, { force: true });
+    if (readOrUndefined(lockPath) === text) rmSync(lockPath, { force: true });
   };
   return { outcome: 'locked', unlock };
 }
 
-/** The process that holds a lock now. */
+/** The process that holds a lock now. @throws what the system says of a lock that cannot be read. */
 export function lockOwner(lockPath: string): ProcessIdentity | undefined {
   const owner = readOwner(lockPath);
   return owner !== undefined && isRunning(owner) ? owner : undefined;
@@ -131,9 +133,13 @@ function takeAway(lockPath: string, judged: ProcessIdentity | undefined): void {
     if (isErrorCode(error, 'ENOENT')) return;
     throw error;
   }
-  const taken = readOwner(asidePath);
-  if (JSON.stringify(taken) !== JSON.stringify(judged)) tryLink(asidePath, lockPath);
-  rmSync(asidePath, { force: true });
+  let isJudged = false;
+  try {
+    isJudged = JSON.stringify(readOwner(asidePath)) === JSON.stringify(judged);
+  } finally {
+    if (!isJudged) tryLink(asidePath, lockPath);
+    rmSync(asidePath, { force: true });
+  }
 }
 
 function tryLink(from: string, to: string): boolean {
@@ -146,9 +152,17 @@ function tryLink(from: string, to: string): boolean {
   }
 }
 
+/** Undefined without a lock, and of one that says nothing. */
 function readOwner(path: string): ProcessIdentity | undefined {
+  let text: string;
   try {
-    const value: unknown = JSON.parse(readFileSync(path, 'utf8'));
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    if (isErrorCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+  try {
+    const value: unknown = JSON.parse(text);
     if (typeof value !== 'object' || value === null) return undefined;
     const { pid, startedAt } = value as Partial<ProcessIdentity>;
     return typeof pid === 'number' ? { pid, startedAt: startedAt ?? null } : undefined;

@@ -48,14 +48,20 @@ export async function runCli(
       if (signal.aborted) break;
       // Each time the whole command, as if it were typed again.
       program = createProgram(cli);
-      isMissed = await program.parseAsync([...args], { from: 'user' }).then(
-        () => false,
+      const round = program.parseAsync([...args], { from: 'user' }).then(
+        () => {
+          isMissed = false;
+        },
         (error: unknown) => {
           if (!isPassing(error)) throw error;
-          if (!isMissed) cli.note(`${failureOf(error, cli.asked()).message} Trying again.`);
-          return true;
+          if (!isMissed && !signal.aborted) {
+            cli.note(`${failureOf(error, cli.asked()).message} Trying again.`);
+          }
+          isMissed = true;
         },
       );
+      // A controller that hangs would keep it for as long as a call may take.
+      if (await isLeft(round, signal)) break;
     }
     return cli.exitCode;
   } catch (error) {
@@ -74,6 +80,20 @@ export async function runCli(
     return failure.exitCode;
   } finally {
     cli.close();
+  }
+}
+
+/** Whether a signal aborts before the work has ended, or as it ends. @throws what the work throws. */
+async function isLeft(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
+  const over = new AbortController();
+  const left = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { signal: over.signal });
+  });
+  try {
+    await Promise.race([work, left]);
+    return signal.aborted;
+  } finally {
+    over.abort();
   }
 }
 

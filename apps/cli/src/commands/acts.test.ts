@@ -1,6 +1,10 @@
 /** What commands say of what they did, from a controller that answers what a test wants. */
+import { LeaseError } from '@leasehold/keys-core';
+import { createBootClock } from '@leasehold/service-kit';
+import { waitUntil } from '@leasehold/testing';
 import { expect, test } from 'vitest';
-import { controllerThatAnswers, runHere } from '../testing/in-process.ts';
+import { runCli } from '../program.ts';
+import { contextOf, controllerThatAnswers, NO_ANSWER, runHere } from '../testing/in-process.ts';
 
 const AT = '2030-01-02T03:04:05.000Z';
 
@@ -37,6 +41,72 @@ test('drain in another datacenter says how a backend is stopped there', async ()
 });
 
 test.each([
+  ['--stop', 'they are stopping'],
+  ['--stop-after=7d', 'they go on'],
+])('drain --stop %s ends at a signal while the controller hangs', async (option, fate) => {
+  const stopping = new AbortController();
+  const { env } = await controllerThatAnswers((path) => {
+    if (path.includes('drones.drain')) return { backends: [{ backendId: 'bk-1' }], changed: true };
+    stopping.abort();
+    return NO_ANSWER;
+  });
+  const { context, printed } = contextOf(env);
+
+  const draining = runCli(['drones', 'drain', 'd1', '--stop', option], {
+    ...context,
+    signal: () => stopping.signal,
+  });
+
+  expect(await draining).toBe(1);
+  expect(printed.stderr).toContain(`It goes on draining, and ${fate}.`);
+});
+
+test.each([
+  ['leases', 'watch', 'a'],
+  ['env', 'watch', 'a'],
+  ['backends', 'watch', 'bk-1'],
+  ['backends', 'logs', 'bk-1', '--follow'],
+  ['events', 'tail'],
+])('until a controller answers, a signal ends %s %s as it ends any program', async (...words) => {
+  let isTaken = false;
+  const takenBefore: boolean[] = [];
+  const { env } = await controllerThatAnswers(() => {
+    takenBefore.push(isTaken);
+    return new LeaseError('auth.forbidden');
+  });
+  const { context } = contextOf(env);
+
+  const following = runCli(words, {
+    ...context,
+    signalWhileRead: () => {
+      isTaken = true;
+      return AbortSignal.abort();
+    },
+  });
+
+  expect(await following).toBe(5);
+  expect(takenBefore).toEqual([false]);
+});
+
+test('a lease whose renewal was answered after its time is lost', async () => {
+  const clock = createBootClock();
+  const loseAtMs = 50;
+  const { env } = await controllerThatAnswers(async () => {
+    const askedAtMs = clock.nowMs();
+    await waitUntil(() => clock.nowMs() - askedAtMs > loseAtMs);
+    return { results: [{ outcome: 'renewed', deadlines: { loseAtMs } }] };
+  });
+  const leaseId = '00000000-0000-4000-8000-000000000000';
+
+  const ended = await runHere(['leases', 'renew', leaseId, '--fencing-token', '7', '--json'], env);
+
+  expect(ended).toMatchObject({ exitCode: 1, stdout: '' });
+  expect(JSON.parse(ended.stderr)).toMatchObject({
+    error: { code: 'lease.lost', details: { leaseId, reason: 'expired' } },
+  });
+});
+
+test.each([
   [[], 'watch bk-1'],
   [['--datacenter', 'dc2'], 'logs bk-1 --follow --datacenter dc2'],
 ])('terminate %j says how the backend can be followed from here', async (options, how) => {
@@ -45,6 +115,18 @@ test.each([
   const { stdout } = await runHere(['backends', 'terminate', 'bk-1', ...options], env);
 
   expect(stdout).toContain(`\`leasehold backends ${how}\`.`);
+});
+
+test('revoke of one of several holders in another datacenter says how they are listed there', async () => {
+  const { env } = await controllerThatAnswers(() => ({ pool: { used: 2 } }));
+
+  const { exitCode, stderr } = await runHere(
+    ['leases', 'revoke', 'jobs/a', '--reason', 'x', '--datacenter', 'dc2'],
+    env,
+  );
+
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain('`leasehold leases show jobs/a --datacenter dc2`');
 });
 
 test('hold-off end is no success while another hold-off is in force', async () => {

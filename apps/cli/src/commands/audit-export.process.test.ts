@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from '../testing/cli-controller.ts';
 import { runCommand, startCommand } from '../testing/command-line.ts';
+import { runHere } from '../testing/in-process.ts';
 
 let cli: CliStage;
 let folder: string;
@@ -65,22 +66,58 @@ test.each([
   },
 );
 
-test('audit export goes no further than its reader', async () => {
-  // An audit without an end.
-  const server = createServer((_request, response) => {
-    const more = (): void => {
-      while (response.write('x'.repeat(65_536)));
-    };
-    response.on('drain', more).on('error', () => undefined);
-    more();
-  });
+/** The address of what answers an export so. */
+async function exporting(answer: RequestListener): Promise<string> {
+  const server = createServer(answer);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => {
     server.closeAllConnections();
     server.close();
   });
-  const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  return `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+test('an export that the controller ends early is told from one without a controller, and leaves no file', async () => {
+  const before = await readdir(folder);
+  const url = await exporting((_request, response) => {
+    response.write('[', () => response.destroy());
+  });
+  const env = { ...cli.env, LEASEHOLD_URL: url };
+
+  const printed = await runHere(['audit', 'export', '--json'], env);
+  const written = await runHere(['audit', 'export', '--file', join(folder, 'part')], env);
+
+  expect(JSON.parse(printed.stderr)).toMatchObject({
+    error: { code: 'request.outcome_unknown', retryable: false },
+  });
+  expect(written).toMatchObject({ exitCode: 3, stdout: '' });
+  expect(written.stderr).toMatch(/ended the export before it was complete[^]*use --from and --to/u);
+  expect(await readdir(folder)).toEqual(before);
+});
+
+test('a refused export has the incident and the details of the refusal', async () => {
+  const url = await exporting((_request, response) => {
+    const data = { leaseholdCode: 'internal.error', details: { at: 'x' }, incidentId: 'in-1' };
+    response.writeHead(500).end(JSON.stringify({ error: { message: 'It failed.', data } }));
+  });
+
+  const ended = await runHere(['audit', 'export', '--json'], { ...cli.env, LEASEHOLD_URL: url });
+
+  expect(JSON.parse(ended.stderr)).toMatchObject({
+    error: { code: 'internal.error', incidentId: 'in-1', details: { at: 'x' } },
+  });
+});
+
+test('audit export goes no further than its reader', async () => {
+  // An audit without an end.
+  const url = await exporting((_request, response) => {
+    const more = (): void => {
+      while (response.write('x'.repeat(65_536)));
+    };
+    response.on('drain', more).on('error', () => undefined);
+    more();
+  });
 
   const { child, ended } = startCommand(['audit', 'export'], { ...cli.env, LEASEHOLD_URL: url });
   child.stdout?.once('data', () => child.stdout?.destroy());

@@ -1,3 +1,4 @@
+import { leaseholdErrorOf } from '@leasehold/client';
 import {
   BACKEND_SORTS,
   BACKEND_STATUSES,
@@ -112,18 +113,19 @@ function addLs(cli: Cli, parent: Command): void {
     });
 }
 
+const WHERE_HELP = "where it runs; by default the controller's own, or the home of the key";
+
 function addShow(cli: Cli, parent: Command): void {
   const command = cli.leaf(
     parent,
     'show <key-or-backend>',
     'Show one backend; of a key the newest one',
   );
-  withDatacenter(command)
+  command
     .option('-n, --namespace <namespace>', 'the namespace of the key')
+    .option('--datacenter <name>', WHERE_HELP)
     .action(async (named: string, options: NamedOptions) => {
-      const backendId = await backendOf(cli, named, options);
-      const { datacenter } = options;
-      const backend = await cli.client().backends.get.query({ backendId, datacenter });
+      const backend = await cli.client().backends.get.query(await backendOf(cli, named, options));
       cli.show(backend, () => backendText(backend));
     });
 }
@@ -224,11 +226,11 @@ function addLogs(cli: Cli, parent: Command): void {
     .option('--previous', 'of the backend before the newest one of the key')
     .option('-t, --timestamps', 'with time and stream before each line')
     .option('-n, --namespace <namespace>', 'the namespace of the key')
-    .option('--datacenter <name>', "where it runs; by default the controller's own")
+    .option('--datacenter <name>', WHERE_HELP)
     .addHelpText('after', LOGS_HELP)
     .action(async (named: string, options: LogsOptions) => {
-      const backendId = await backendOf(cli, named, options);
-      const { tail, since, datacenter } = options;
+      const { backendId, datacenter } = await backendOf(cli, named, options);
+      const { tail, since } = options;
       let wanted: BackendLogsInput = { backendId, tail, sinceMs: since, datacenter };
       let printedCount = 0;
       const print = (line: LogLine): void => {
@@ -256,8 +258,9 @@ function addLogs(cli: Cli, parent: Command): void {
       }
       const client = cli.client('ws');
       let isTold = false;
+      const stop = cli.context.signalWhileRead();
       await follow<{ id: string; data: { lines: readonly LogLine[] } }>(
-        cli.context.signalWhileRead(),
+        stop,
         (listener) => client.backends.followLogs.subscribe(wanted, listener),
         ({ id, data }) => {
           wanted = { backendId, from: Number(id), datacenter };
@@ -268,22 +271,21 @@ function addLogs(cli: Cli, parent: Command): void {
           // A drone that is gone keeps nothing: then nothing follows.
           const { status } = await cli
             .client()
-            .backends.get.query({ backendId, datacenter })
+            .backends.get.query({ backendId, datacenter }, { signal: stop })
             .catch(() => ({ status: undefined }));
           if (status === 'terminated') throw error;
-          if (!isTold) cli.note(`${printable(failureOf(error).message)} Trying again.`);
+          if (!isTold && !stop.aborted) {
+            cli.note(`${printable(failureOf(error).message)} Trying again.`);
+          }
           isTold = true;
         },
       );
-      if (!cli.context.signalWhileRead().aborted) await printEnd(cli, { backendId, datacenter });
+      if (!stop.aborted) await printEnd(cli, { backendId, datacenter });
     });
 }
 
 /** Why nothing more is followed, and how to go on: a key may have another backend by now. */
-async function printEnd(
-  cli: Cli,
-  which: { readonly backendId: string; readonly datacenter: string | undefined },
-): Promise<void> {
+async function printEnd(cli: Cli, which: PlacedBackend): Promise<void> {
   if (cli.isJson) return;
   const ended = await cli.client().backends.get.query(which);
   if (ended.status !== 'terminated') return;
@@ -296,40 +298,43 @@ async function printEnd(
 
 const BACKEND_ID = /^bk-[0-9a-z]+$/u;
 
+/** A backend, and where it runs; undefined in the controller's own datacenter. */
+interface PlacedBackend {
+  readonly backendId: string;
+  readonly datacenter: string | undefined;
+}
+
 /** The backend with this id, or the newest one of the key of this name, or the one before that. */
 async function backendOf(
   cli: Cli,
   named: string,
-  { namespace, previous, datacenter }: NamedOptions,
-): Promise<string> {
+  { namespace, previous, datacenter: given }: NamedOptions,
+): Promise<PlacedBackend> {
   const client = cli.client();
   if (namespace === undefined && BACKEND_ID.test(named)) {
-    if (previous === undefined) return named;
+    if (previous === undefined) return { backendId: named, datacenter: given };
     throw usageFailure('--previous goes with the name of a key: a backend is named by its id.');
   }
-  const { items, unreachable: missing } = await client.backends.list.query({
+  const home = given === undefined ? await homeOf(client, named, namespace) : given;
+  const datacenter = typeof home === 'string' ? home : undefined;
+  const listed = await client.backends.list.query({
     name: named,
     namespace,
     limit: 50,
     datacenter,
   });
-  const places = new Set(items.map(({ key }) => key.namespace));
-  if (places.size > 1) {
-    const names = [...places].map((place) => printableOr(place, '""')).join(', ');
-    throw usageFailure(
-      `Keys in several namespaces have this name: give --namespace, one of ${names}.`,
-    );
-  }
-  const [newest, before] = items;
+  await assertOnePlace(client, named, { ...listed, namespace, datacenter });
+  const [newest, before] = listed.items;
   const found = previous === true ? before : newest;
-  if (found !== undefined) return found.backendId;
+  if (found !== undefined) return { backendId: found.backendId, datacenter };
   if (newest !== undefined) {
     throw refusal(
       'backend.not_found',
       `The key ${printable(named)} has had one backend only: ${newest.backendId}.`,
     );
   }
-  if (missing.length > 0) {
+  if (home instanceof Error) throw home;
+  if (listed.unreachable.length > 0) {
     throw unreachable(
       `The datacenter ${printable(datacenter ?? '')} does not answer.`,
       '`leasehold datacenters ls` shows which can be reached.',
@@ -339,6 +344,45 @@ async function backendOf(
     'backend.not_found',
     `There is no backend of a key ${printable(named)}.`,
     'A key of a namespace needs --namespace. `leasehold backends ls` lists all.',
+  );
+}
+
+/** The datacenter in which a key lives, which a controller of another one knows; the error where it cannot be asked. */
+async function homeOf(
+  client: ReturnType<Cli['client']>,
+  name: string,
+  namespace = '',
+): Promise<string | Error | undefined> {
+  try {
+    return (await client.keys.get.query({ name, namespace }))?.datacenter;
+  } catch (error) {
+    return error instanceof Error ? error : new Error(String(error));
+  }
+}
+
+/** @throws {CliFailure} when no namespace was given, and keys of several have this name. */
+async function assertOnePlace(
+  client: ReturnType<Cli['client']>,
+  name: string,
+  listed: {
+    readonly items: readonly BackendView[];
+    readonly nextCursor: string | null;
+    readonly namespace: string | undefined;
+    readonly datacenter: string | undefined;
+  },
+): Promise<void> {
+  const { items, nextCursor, namespace, datacenter } = listed;
+  if (namespace !== undefined) return;
+  const places = new Set(items.map((item) => item.key.namespace));
+  // Those of one key may be more than the page.
+  if (nextCursor !== null) {
+    const keys = await client.keys.list.query({ name, includeChildren: true, datacenter });
+    for (const one of keys.items) places.add(one.namespace);
+  }
+  if (places.size <= 1) return;
+  const names = [...places].map((place) => printableOr(place, '""')).join(', ');
+  throw usageFailure(
+    `Keys in several namespaces have this name: give --namespace, one of ${names}.`,
   );
 }
 
@@ -387,9 +431,14 @@ function addWatch(cli: Cli, parent: Command): void {
     )
     .option('-n, --namespace <namespace>', 'the namespace of the key')
     .action(async (named: string, options: NamedOptions) => {
-      const backendId = await backendOf(cli, named, options);
+      const { backendId, datacenter } = await backendOf(cli, named, options);
       // Over HTTP first, which fails at once when no controller answers or there is no such backend.
-      await cli.client().backends.get.query({ backendId });
+      await cli
+        .client()
+        .backends.get.query({ backendId })
+        .catch((error: unknown) => {
+          throw elsewhere(error, { backendId, datacenter });
+        });
       const client = cli.client('ws');
       // After a broken connection the controller sends all states again.
       const known = new Set<string>();
@@ -403,6 +452,17 @@ function addWatch(cli: Cli, parent: Command): void {
         },
       );
     });
+}
+
+/** What to do about a backend that is not here; states are followed in the controller's own datacenter alone. */
+function elsewhere(error: unknown, { backendId, datacenter }: PlacedBackend): unknown {
+  const isNotHere = leaseholdErrorOf(error)?.code === 'backend.not_found';
+  if (!isNotHere || datacenter === undefined) return error;
+  return refusal(
+    'backend.not_found',
+    `${backendId} runs in the datacenter ${printable(datacenter)}, and its states are followed there alone.`,
+    `\`leasehold backends logs ${backendId} --follow${placeOption(datacenter)}\` follows it from here.`,
+  );
 }
 
 function stateText(state: BackendStateView): string {

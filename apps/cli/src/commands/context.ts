@@ -76,6 +76,8 @@ function addAdd(cli: Cli, parent: Command): void {
     .option('--replace', 'change the context if it exists')
     .option('--use', 'use it from now on')
     .action(async (name: string, options: AddOptions) => {
+      // What it throws is said before anything is changed.
+      if (options.use === true) cli.config();
       const added = { ...checkedContext(name, options), token: await tokenFor(cli, options) };
       await changeContexts(cli.environment, ({ current, contexts }) => {
         const before = contextIn(contexts, name);
@@ -140,6 +142,7 @@ function addUse(cli: Cli, parent: Command): void {
   cli
     .leaf(parent, 'use <name>', `Choose what commands use; ${LOCAL}: what runs in the home`)
     .action(async (name: string) => {
+      cli.config();
       await changeContexts(cli.environment, (before) => {
         if (name === LOCAL) return { ...before, current: null };
         return { ...before, current: requireContext(before, name).name };

@@ -106,7 +106,7 @@ describe('keys show', () => {
     const { stdout } = await said(['keys', 'show', 'alpha'], aKey());
 
     expect(stdout).toMatch(
-      /^reason +it crashed with exit code 17; `leasehold backends logs bk-1` shows its output$/mu,
+      /^reason +it crashed with exit code 17; `leasehold backends logs bk-1 --datacenter local` shows its output$/mu,
     );
   });
 

@@ -240,6 +240,9 @@ interface StopPlan {
   readonly interrupted: AbortSignal;
 }
 
+/** What becomes of the backends that are left; it is not known whether a stop without an answer was carried out. */
+type Fate = 'go on' | 'may be stopping' | 'are stopping';
+
 /** Waits until a drained drone has no backend left, and stops those that are left when their time is up. */
 async function drainAndStop(cli: Cli, { input, after, drained, interrupted }: StopPlan) {
   const { drones } = cli.client();
@@ -247,19 +250,35 @@ async function drainAndStop(cli: Cli, { input, after, drained, interrupted }: St
   const name = printable(droneId);
   const say = progressOf(cli);
   const stopsAtMs = performance.now() + after;
-  let stopping = after === 0 ? drained : undefined;
+  // A controller that hangs would keep each call for as long as it may take.
+  const until = { signal: interrupted };
+  let [stopping, fate]: [Drained | undefined, Fate] =
+    after === 0 ? [drained, 'are stopping'] : [undefined, 'go on'];
   let left = drained.backends.length;
+  const restText = (): string =>
+    `${String(left)} of ${countText(drained.backends.length)} left on ${name}`;
+  const assertGoesOn = (): void => {
+    if (interrupted.aborted) throw interruption(input, restText(), fate);
+  };
   for (;;) {
-    const drone = await passing(() => drones.get.query({ droneId, datacenter }));
+    const drone = await passing(
+      () => drones.get.query({ droneId, datacenter }, until),
+      interrupted,
+    );
     left = backendsLeft(drone) ?? left;
     if (left === 0) break;
-    if (performance.now() >= stopsAtMs) {
-      stopping ??= await passing(() => drones.drain.mutate({ ...input, stop: true }));
+    assertGoesOn();
+    if (stopping === undefined && performance.now() >= stopsAtMs) {
+      fate = 'may be stopping';
+      const stop = { ...input, stop: true } as const;
+      stopping = await passing(() => drones.drain.mutate(stop, until), interrupted);
+      if (stopping !== undefined) fate = 'are stopping';
+      assertGoesOn();
     }
-    const rest = `${String(left)} of ${countText(drained.backends.length)} left on ${name}`;
-    say(drone && `${rest}, ${stopping ? 'stopping' : `stopped after ${durationWord(after)}`}`);
-    await delay(DRAIN_POLL_MS, undefined, { signal: interrupted }).catch(() => undefined);
-    if (interrupted.aborted) throw interruption(input, rest, stopping !== undefined);
+    const next = stopping === undefined ? `stopped after ${durationWord(after)}` : 'stopping';
+    say(drone && `${restText()}, ${next}`);
+    await delay(DRAIN_POLL_MS, undefined, until).catch(() => undefined);
+    assertGoesOn();
   }
   showDrained(cli, { droneId, changed: drained.changed }, stopping?.stoppingCount ?? 0);
 }
@@ -303,25 +322,28 @@ function backendsLeft(drone: DroneView | undefined): number | undefined {
 function interruption(
   { droneId, datacenter }: StopPlan['input'],
   rest: string,
-  isAsked: boolean,
+  fate: Fate,
 ): CliFailure {
   const name = printable(droneId);
   const place = placeOption(datacenter);
   return refusal(
     'cli.interrupted',
-    `${rest}. It goes on draining, and ${isAsked ? 'they are stopping' : 'they go on'}.`,
-    isAsked
+    `${rest}. It goes on draining, and they ${fate}.`,
+    fate === 'are stopping'
       ? `\`leasehold drones show ${name}${place}\` shows how many are left.`
       : `\`leasehold drones drain ${name} --stop${place}\` stops them; \`leasehold drones undrain ${name}${place}\` ends the drain.`,
   );
 }
 
-/** Undefined after a failure that passes by itself. */
-async function passing<Answer>(ask: () => Promise<Answer>): Promise<Answer | undefined> {
+/** Undefined after a failure that passes by itself, and of what was interrupted. */
+async function passing<Answer>(
+  ask: () => Promise<Answer>,
+  interrupted: AbortSignal,
+): Promise<Answer | undefined> {
   try {
     return await ask();
   } catch (error) {
-    if (!isPassing(error)) throw error;
+    if (!isPassing(error) && !interrupted.aborted) throw error;
     return undefined;
   }
 }

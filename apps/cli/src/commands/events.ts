@@ -3,11 +3,11 @@ import { createWriteStream } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { LeaseholdCallError } from '@leasehold/client';
 import {
   ERROR_CODES,
   EVENT_KINDS,
   FACES,
-  LeaseError,
   type ErrorCode,
   type EventKind,
 } from '@leasehold/keys-core';
@@ -24,7 +24,7 @@ import {
   type RefusalListInput,
   type RefusalView,
 } from '../controller-api.ts';
-import { unreachable, usageFailure } from '../failures.ts';
+import { CliFailure, EXIT_CODES, unreachable, usageFailure } from '../failures.ts';
 import {
   timeRangeOf,
   withDatacenters,
@@ -248,7 +248,7 @@ function addAuditExport(cli: Cli, parent: Command): void {
   });
 }
 
-/** @throws {LeaseError} with the code of the controller's refusal. */
+/** @throws {LeaseholdCallError} with the code of the controller's refusal. */
 async function download(
   cli: Cli,
   wanted: Readonly<Record<string, unknown>>,
@@ -261,17 +261,55 @@ async function download(
   const headers = { authorization: `Bearer ${token}` };
   const response = await createControllerFetch(urls)(path, { headers });
   if (!response.ok || response.body === null) throw await refusalIn(response);
-  return response.body.pipeThrough(new TextDecoderStream());
+  return whole(response.body.pipeThrough(new TextDecoderStream()));
+}
+
+/**
+ * A controller has no other way to say that an export has failed than to end the connection.
+ * @throws {CliFailure} `request.outcome_unknown` for an export that is cut off.
+ */
+async function* whole(body: ReadableStream<string>): AsyncGenerator<string> {
+  const reader = body.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read().catch((cause: unknown) => {
+        throw cutOff(cause);
+      });
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+function cutOff(cause: unknown): CliFailure {
+  return new CliFailure('The controller ended the export before it was complete.', {
+    code: 'request.outcome_unknown',
+    exitCode: EXIT_CODES.unreachable,
+    hint: 'Its log has the reason. An export has 1,000,000 rows at most: use --from and --to.',
+    cause,
+  });
 }
 
 async function refusalIn(response: Response): Promise<Error> {
   const text = await response.text();
   try {
     const { error } = JSON.parse(text) as {
-      error: { message: string; data: { leaseholdCode: string } };
+      error: {
+        message: string;
+        data: {
+          leaseholdCode: string;
+          details?: Record<string, unknown>;
+          incidentId?: string | null;
+        };
+      };
     };
-    const code = error.data.leaseholdCode;
-    if (Object.hasOwn(ERROR_CODES, code)) return new LeaseError(code as ErrorCode, error.message);
+    const { leaseholdCode: code, details, incidentId } = error.data;
+    if (Object.hasOwn(ERROR_CODES, code)) {
+      const { message } = error;
+      return new LeaseholdCallError(code as ErrorCode, { message, details, incidentId });
+    }
   } catch {
     // The server that answered is no controller.
   }

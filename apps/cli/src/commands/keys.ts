@@ -17,6 +17,7 @@ import {
   appendText,
   nothingText,
   ownFilter,
+  placeOption,
   RECENT_GRANTS,
   recentFilter,
   withAll,
@@ -117,7 +118,7 @@ async function findKey(
   throw refusal(
     'key.not_found',
     `There is no key ${printable(name)}${where}.${refused === null ? '' : ` The last connect was refused: ${refusalText(refused)}`}`,
-    'Names are compared byte for byte, and a key may be in a --namespace. `leasehold keys ls --all` shows all.',
+    `Names are compared byte for byte, and a key may be in a --namespace. \`leasehold keys ls --all${placeOption(datacenter)}\` shows all.`,
   );
 }
 
@@ -266,7 +267,7 @@ function keyText(
       : [
           [
             'reason',
-            `${sayEnd(key.backendEnd)}; \`leasehold backends logs ${printableOr(key.backendId)}\` shows its output`,
+            `${sayEnd(key.backendEnd)}; \`leasehold backends logs ${printableOr(key.backendId)}${placeOption(key.datacenter)}\` shows its output`,
           ] as const,
         ]),
     ['fencing token', key.fencingToken],
@@ -447,9 +448,7 @@ function connected(cli: Cli, input: ConnectInput): Promise<ConnectAnswer> {
   return tellingWhile(
     answer,
     () => lookAtStart(client, { name, namespace }, input.spawn?.program),
-    {
-      print: cli.context.stderr,
-    },
+    { print: cli.context.stderr },
   );
 }
 

@@ -4,10 +4,11 @@ import { FACES, type Face } from '@leasehold/keys-core';
 import { Option, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { LeaseListInput, LeaseTreeNode, LeaseView } from '../controller-api.ts';
-import { refusal, usageFailure } from '../failures.ts';
+import { type CliFailure, refusal, usageFailure } from '../failures.ts';
 import {
   nothingText,
   ownFilter,
+  placeOption,
   RECENT_ENVIRONMENTS,
   RECENT_GRANTS,
   recentFilter,
@@ -40,7 +41,7 @@ import {
   whyText,
   withMoment,
 } from '../output/grant-text.ts';
-import { printable, type Column } from '../output/text.ts';
+import { detailsText, printable, type Column } from '../output/text.ts';
 import { addFreezes, addPermits, frozenText, readFreezes } from './lease-rules.ts';
 import { addEnvironmentRun, addGuard, addRun } from '../run/run.ts';
 import { addSteps } from '../run/steps.ts';
@@ -108,12 +109,14 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
   const command = cli.leaf(parent, 'ls', `List ${router}, who holds them, ${about}`);
   withAll(withDatacenters(withPage(command)), recency)
     .option('-n, --namespace <namespace>', 'in this namespace and its children')
-    .option('--no-children', 'with --namespace: not in its children')
+    .option('--no-children', 'not in its children; without --namespace: of the root alone')
     .option('--name <name>', 'of this key')
     .option('--prefix <text>', 'whose key begins with this')
     .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
   withSort(withInternal(withHolding(command))).action(async (options: LsOptions) => {
-    const { all, desc, children, internal, ...same } = options;
+    const { all, desc, children, internal, ...given } = options;
+    // The API asks for all namespaces where none is named.
+    const same = children ? given : { ...given, namespace: given.namespace ?? '' };
     const client = cli.client();
     const { datacenter } = options;
     const freezes = noun === 'lease' ? [] : await readFreezes(client, datacenter);
@@ -141,26 +144,48 @@ function addShow(cli: Cli, parent: Command, face: LeaseFace): void {
         cli.show(moment, () => momentText(noun, scopeText(scope), moment));
         return;
       }
-      const client = cli.client();
-      const { scope, lease } = await findLease(face, client, text, options);
-      if (noun === 'lease') {
-        const { pool } = lease;
-        cli.show(lease, () =>
-          pool === null ? leaseDetails(noun, lease, '') : poolDetails(lease, pool),
-        );
+      if (noun === 'environment') {
+        await showEnvironment(cli, face, text, options);
         return;
       }
-      const { datacenter } = options;
-      const [freezes, queue] = await Promise.all([
-        readFreezes(client, datacenter),
-        client.environments.queue.query({ ...scope, datacenter }),
-      ]);
-      const frozen = frozenText(freezes, lease);
-      cli.show(
-        { ...lease, queue },
-        () => `${leaseDetails(noun, lease, frozen)}${queueText(queue)}`,
+      const { lease } = await findLease(face, cli.client(), text, options);
+      const { pool } = lease;
+      cli.show(lease, () =>
+        pool === null ? leaseDetails(noun, lease, '') : poolDetails(lease, pool),
       );
     },
+  );
+}
+
+/**
+ * Who holds an environment, or held it last, and who waits: in a freeze also for one that nobody has held for long.
+ * @throws {CliFailure} `environment.not_found`: nobody waits for it either.
+ */
+async function showEnvironment(
+  cli: Cli,
+  face: LeaseFace,
+  text: string,
+  { namespace, datacenter }: ScopeOptions,
+): Promise<void> {
+  const client = cli.client();
+  const scope = parseScope(text, namespace);
+  const [lease, freezes, queue] = await Promise.all([
+    client.environments.get.query({ ...scope, datacenter }),
+    readFreezes(client, datacenter),
+    client.environments.queue.query({ ...scope, datacenter }),
+  ]);
+  const waiting = queueText(queue);
+  if (lease === null && waiting === '') throw notFound(face, scope, placeOption(datacenter));
+  // All freezes are those of the datacenter that was asked.
+  const frozen = frozenText(freezes, { datacenter: freezes[0]?.datacenter ?? '', ...scope });
+  cli.show(lease === null ? { ...scope, queue } : { ...lease, queue }, () =>
+    lease === null
+      ? `${detailsText([
+          [face.noun, scopeText(scope)],
+          ['phase', 'free, nobody has held it lately'],
+          ...(frozen === '' ? [] : [['frozen', frozen] as const]),
+        ])}${waiting}`
+      : `${leaseDetails(face.noun, lease, frozen)}${waiting}`,
   );
 }
 
@@ -305,9 +330,9 @@ function addWatch(cli: Cli, parent: Command, { noun, aNoun, argument, router }: 
     .addHelpText('after', WATCH_HELP)
     .action(async (text: string, { namespace }: { readonly namespace?: string }) => {
       const scope = parseScope(text, namespace);
-      const signal = cli.context.signalWhileRead();
-      // Over HTTP first, which fails at once when no controller answers.
+      // Over HTTP first, which fails at once when no controller answers. Until then a signal ends the process.
       await cli.client()[router].get.query(scope);
+      const signal = cli.context.signalWhileRead();
       const { urls, token } = cli.access();
       await using leasehold = createLeasehold({ url: urls, token });
       const segments = scope.namespace === '' ? [] : scope.namespace.split('.');
@@ -367,21 +392,26 @@ const ENVIRONMENTS: LeaseFace = {
 
 /**
  * The lease or environment that an argument and its options name.
- * @throws {CliFailure} `lease.not_found`, `environment.not_found`: never held, or not visible to the caller.
+ * @throws {CliFailure} `lease.not_found`, `environment.not_found`: not held for long, or not visible to the caller.
  */
 async function findLease(
-  { router, noun, group }: LeaseFace,
+  face: LeaseFace,
   client: ControllerApi,
   text: string,
   { namespace, datacenter }: ScopeOptions,
 ): Promise<{ scope: Scope; lease: LeaseView }> {
   const scope = parseScope(text, namespace);
-  const lease = await client[router].get.query({ ...scope, datacenter });
+  const lease = await client[face.router].get.query({ ...scope, datacenter });
   if (lease !== null) return { scope, lease };
-  throw refusal(
+  throw notFound(face, scope, placeOption(datacenter));
+}
+
+/** The refusal for what nobody has held for so long that only its history is left, or ever. */
+function notFound({ noun, group }: LeaseFace, scope: Scope, place: string): CliFailure {
+  return refusal(
     `${noun}.not_found`,
-    `There is no ${noun} ${scopeText(scope)}: nobody ever held it.`,
-    `${namespaceHint({ noun, group }, scope)}Names are compared byte for byte. \`leasehold ${group} ls --all\` shows all.`,
+    `There is no ${noun} ${scopeText(scope)}: nobody holds it, or has lately.`,
+    `${namespaceHint({ noun, group }, scope, place)}Names are compared byte for byte. \`leasehold ${group} ls --all${place}\` shows all.`,
   );
 }
 
@@ -413,7 +443,7 @@ async function findOne(
     if (used <= 1) return found;
     throw usageFailure(
       `${String(used)} hold ${scopeText(scope)} at once: --lease-id must name the lease of one of them.`,
-      `\`leasehold ${face.group} show ${scopeText(scope)}\` lists them.`,
+      `\`leasehold ${face.group} show ${scopeText(scope)}${placeOption(datacenter)}\` lists them.`,
     );
   }
   const of = { ...scope, includeChildren: false, leaseId, limit: 1, datacenter };
@@ -429,10 +459,11 @@ async function findOne(
 function namespaceHint(
   { noun, group }: Pick<LeaseFace, 'noun' | 'group'>,
   { namespace, name }: Scope,
+  place: string,
 ): string {
   if (namespace !== '') return '';
   const text = printable(name);
-  return `${noun === 'lease' ? 'A lease' : 'An environment'} is NAMESPACE/KEY: if ${text} is a namespace, \`leasehold ${group} ls --namespace ${text}\` lists what is in it. `;
+  return `${noun === 'lease' ? 'A lease' : 'An environment'} is NAMESPACE/KEY: if ${text} is a namespace, \`leasehold ${group} ls --namespace ${text}${place}\` lists what is in it. `;
 }
 
 interface RevokeOptions extends OneOptions {

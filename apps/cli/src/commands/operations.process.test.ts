@@ -119,7 +119,7 @@ test('of a program that does not listen on its port, keys show says on which, an
 
   const { stdout } = await cli.run('keys', 'show', 'deaf');
   expect(stdout).toMatch(
-    /^waiting for +backend .* port \d+ yet; `leasehold backends logs deaf` shows its output$/mu,
+    /^waiting for +backend .* port \d+ yet; `leasehold backends logs bk-\S+ --datacenter local` shows its output$/mu,
   );
   await cli.run('backends', 'terminate', backendId);
 });

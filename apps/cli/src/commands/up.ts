@@ -1,5 +1,6 @@
 import { shownUrl } from '@leasehold/service-kit';
 import { Option, type Command } from 'commander';
+import { refuseContext } from '../apps.ts';
 import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config.ts';
 import { findTarget } from '../contexts.ts';
@@ -32,6 +33,7 @@ export function addUp(cli: Cli, parent: Command): void {
   withPrograms(withPlaces(command))
     .addHelpText('after', HELP)
     .action(async (options: UpOptions) => {
+      refuseContext(cli);
       const { environment } = cli.context;
       const { readUpRequest } = await import('../up/up-request.ts');
       const request = readUpRequest(options, { folder: process.cwd(), environment });

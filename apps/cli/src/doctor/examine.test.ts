@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseConfig } from '../config.ts';
-import { examineDatacenters, examineHome, ladderFindings } from './examine.ts';
+import { examine, examineDatacenters, examineHome, ladderFindings } from './examine.ts';
 
 async function serverThatSays(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => {
@@ -91,6 +91,30 @@ test('what a killed `leasehold up` left is wrong only where commands talk to it'
 
   expect([local.state, remote.state]).toEqual(['wrong', 'unsure']);
 });
+
+test.each(['run.json', 'up.lock'])(
+  'a home whose %s cannot be read is one finding of several',
+  async (name) => {
+    const home = await mkdtemp(join(tmpdir(), 'leasehold-home-'));
+    onTestFinished(() => rm(home, { recursive: true }));
+    // As one of another user, which root can read.
+    await mkdir(join(home, name));
+    const of = { LEASEHOLD_HOME: home, XDG_CONFIG_HOME: home };
+
+    const local = await examine(of);
+    const remote = await examine({
+      ...of,
+      LEASEHOLD_URL: NOBODY,
+      LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}`,
+    });
+
+    const stateOf = (findings: typeof local, what: string): string | undefined =>
+      findings.find(({ subject }) => subject === what)?.state;
+    expect([stateOf(local, 'home'), stateOf(remote, 'home')]).toEqual(['wrong', 'unsure']);
+    expect(local.find(({ subject }) => subject === 'home')?.text).toContain(name);
+    expect(stateOf(remote, 'controller')).toBe('wrong');
+  },
+);
 
 test('reports controllers that give keys different ladders, and nothing when they agree', () => {
   const { standard, fast } = KEY_LADDERS;

@@ -19,8 +19,9 @@ import { type CliConfig, type EtcdConfig, parseConfig } from '../config.ts';
 import { controllerAccess, findTarget, type Target } from '../contexts.ts';
 import { withStore } from '../database.ts';
 import { EXIT_CODES, failureOf } from '../failures.ts';
-import { readRunFile, runFilePath, runningUpOf } from '../home.ts';
+import { readRunFile, runFilePath, runningUpOf, type RunFile } from '../home.ts';
 import { printable } from '../output/text.ts';
+import type { ProcessIdentity } from '../processes.ts';
 import {
   examineController,
   type Finding,
@@ -199,9 +200,18 @@ async function databaseFindings(config: CliConfig): Promise<Finding[]> {
 }
 
 /** Only what runs in the home, and only if commands talk to that. */
-function localDatabaseUrl(config: CliConfig): string | undefined {
-  const isMeant = config.urls === null && runningUpOf(config.home) !== undefined;
-  return isMeant ? readRunFile(config.home)?.databaseUrl : undefined;
+function localDatabaseUrl({ urls, home }: CliConfig): string | undefined {
+  if (urls !== null) return undefined;
+  return ifReadable(() => runningUpOf(home) && readRunFile(home))?.databaseUrl;
+}
+
+/** Undefined of a home that cannot be read, which {@link examineHome} reports. */
+function ifReadable<Answer>(read: () => Answer): Answer | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
 }
 
 async function controllerFindings(config: CliConfig, target: Target): Promise<Finding[]> {
@@ -237,9 +247,17 @@ export function examineHome(config: CliConfig): Finding {
       'Use the user who started `leasehold up`.',
     );
   }
-  const up = runningUpOf(home);
+  let up: ProcessIdentity | undefined;
+  let run: RunFile | undefined;
+  try {
+    up = runningUpOf(home);
+    run = readRunFile(home);
+  } catch (error) {
+    const { message, hint } = failureOf(error);
+    return finding('home', message, hint ?? 'Use the user who started `leasehold up`.');
+  }
   if (up !== undefined) {
-    return readRunFile(home) === undefined
+    return run === undefined
       ? unsure(
           'home',
           `${home}: leasehold up is starting, as process ${String(up.pid)}`,
@@ -247,7 +265,7 @@ export function examineHome(config: CliConfig): Finding {
         )
       : well('home', `${home}: leasehold up runs as process ${String(up.pid)}`);
   }
-  if (readRunFile(home) !== undefined) {
+  if (run !== undefined) {
     return finding(
       'home',
       `${runFilePath(home)} exists, but leasehold up was killed`,
@@ -259,8 +277,8 @@ export function examineHome(config: CliConfig): Finding {
 
 /** The console that browsers are sent to, and whether it reaches its controller. */
 async function examineConsole(config: CliConfig): Promise<Finding> {
-  const running = config.urls === null ? readRunFile(config.home)?.consoleUrl : null;
-  const url = config.consoleOrigin ?? running ?? null;
+  const running = config.urls === null ? ifReadable(() => readRunFile(config.home)) : undefined;
+  const url = config.consoleOrigin ?? running?.consoleUrl ?? null;
   if (url === null) {
     return skipped('console', 'none runs here, and LEASEHOLD_CONSOLE_ORIGIN names no other');
   }

@@ -51,9 +51,9 @@ describe('what a connect waits for', () => {
     [
       'waiting',
       {},
-      /^backend bk-1 runs, nothing answers on its port 21107 yet; `leasehold backends logs alpha` shows/u,
+      /^backend bk-1 runs, nothing answers on its port 21107 yet; `leasehold backends logs bk-1 --datacenter local` shows/u,
     ],
-    ['waiting', { namespace: 'game' }, /`leasehold backends logs alpha --namespace game`/u],
+    ['waiting', { datacenter: 'dc2' }, /`leasehold backends logs bk-1 --datacenter dc2`/u],
     ['terminating', {}, /^backend bk-1 is stopping; alpha is free .*, by 2030-01-02T03:05/u],
     ['hard_terminating', {}, /^backend bk-1 is stopping/u],
     [

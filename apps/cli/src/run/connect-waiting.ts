@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ControllerApi } from '@leasehold/client';
 import { isStopping } from '@leasehold/keys-core';
 import type { KeyFailuresView, KeyView } from '@leasehold/keys-core/keys';
+import { placeOption } from '../options.ts';
 import { printable } from '../output/text.ts';
 
 /** What is read of a key whose backend starts or stops. */
@@ -98,11 +99,10 @@ export async function startText(
     return `${backend} is scheduled: the drone ${printable(droneId ?? '')} has not begun to start it yet`;
   }
   if (status !== 'waiting') return `${backend} is ${status}`;
-  const place = key.namespace === '' ? '' : ` --namespace ${printable(key.namespace)}`;
   const port = await portOf(client, key, backendId).catch(() => undefined);
   const where =
     port === undefined ? 'it does not answer yet' : `nothing answers on its ${port} yet`;
-  return `${backend} runs, ${where}; \`leasehold backends logs ${name}${place}\` shows its output`;
+  return `${backend} runs, ${where}; \`leasehold backends logs ${backendId}${placeOption(key.datacenter)}\` shows its output`;
 }
 
 /** When a key may be started whose last backends have failed; undefined when that may be now. */

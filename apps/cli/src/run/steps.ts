@@ -73,6 +73,9 @@ function addAcquire(cli: Cli, parent: Command): void {
     .addHelpText('after', ACQUIRE_HELP)
     .action(async ([first = '', ...others]: string[], options: AcquireOptions) => {
       const scopes = parseScopes([first, ...others], options.namespace);
+      if (options.printEnv === true && cli.isJson) {
+        throw usageFailure('--json and --print-env exclude each other.');
+      }
       if (options.printEnv === true && scopes.length > 1) {
         throw usageFailure(
           '--print-env is for one scope. Use --json for several: it prints a list.',
@@ -139,7 +142,7 @@ async function acquireAndEnd(cli: Cli, isEnv: boolean, request: LeaseRequest): P
 /** Tells what was acquired. */
 function showAcquired(cli: Cli, isEnv: boolean, request: LeaseRequest, lease: Acquired): void {
   const { scopes, ttlMs, holder } = request;
-  if (isEnv && !cli.isJson) {
+  if (isEnv) {
     // A shell evaluates them: neither a UUID nor a whole number has a character that it reads otherwise.
     const lines = Object.entries(leaseVariables(lease.grants)).map(
       ([name, value]) => `${name}=${value}\n`,
@@ -197,10 +200,13 @@ function addRenew(cli: Cli, parent: Command): void {
       const ref = grantRef(leaseId, fencingToken);
       const { leases } = cli.client();
       const renewals = [ref];
+      const clock = createBootClock();
+      let sentAtMs = clock.nowMs();
       let result;
       // It has no result while its row is locked, by a transaction of its own service for example.
       for (let tries = 0; result === undefined && tries < LOCKED_TRIES_MAX; tries += 1) {
         if (tries > 0) await delay(LOCKED_RETRY_MS);
+        sentAtMs = clock.nowMs();
         const answer = await leases.heartbeat.mutate({ localTimeMs: 0, renewals, datacenter });
         [result] = answer.results;
       }
@@ -216,7 +222,9 @@ function addRenew(cli: Cli, parent: Command): void {
         throw new CliFailure(message, { code, exitCode: EXIT_CODES.refused, retryable });
       }
       if (result.outcome === 'refused') throw lost(leaseId, result.reason);
-      const remainingMs = Math.floor(result.deadlines.loseAtMs);
+      // Deadlines are counted from when it was sent.
+      const remainingMs = Math.floor(result.deadlines.loseAtMs - (clock.nowMs() - sentAtMs));
+      if (remainingMs <= 0) throw lost(leaseId, 'expired');
       const renewed = { ...ref, outcome: result.outcome, remainingMs };
       cli.show(renewed, () => `Renewed: it is held for another ${durationText(remainingMs)}.`);
     });

@@ -6,6 +6,9 @@ import { onTestFinished } from 'vitest';
 import type { CliContext } from '../cli.ts';
 import { runCli } from '../program.ts';
 
+/** The answer of a controller that hangs. */
+export const NO_ANSWER = new Promise<never>(() => undefined);
+
 /** What a command line prints goes to `printed`. */
 export function contextOf(
   environment: Readonly<Record<string, string>>,
@@ -46,19 +49,22 @@ export async function runHere(
   return { exitCode, ...printed };
 }
 
+type Answer = object | null;
+
 /**
  * A controller that answers each call with what `next` makes, a `LeaseError` for a refusal; `asked` has the paths of
  * the calls.
  */
-export async function controllerThatAnswers(next: (path: string) => object | null) {
+export async function controllerThatAnswers(next: (path: string) => Answer | Promise<Answer>) {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     const path = decodeURIComponent(request.url ?? '');
     asked.push(path);
-    const answer = next(path);
-    const isRefusal = answer instanceof LeaseError;
-    response.writeHead(isRefusal ? 400 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(isRefusal ? refusalOf(answer) : { result: { data: answer } }));
+    void Promise.resolve(next(path)).then((answer) => {
+      const isRefusal = answer instanceof LeaseError;
+      response.writeHead(isRefusal ? 400 : 200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(isRefusal ? refusalOf(answer) : { result: { data: answer } }));
+    });
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { deathText, type Death, type Supervision } from '@leasehold/service-kit/supervision';
@@ -190,6 +190,23 @@ describe('openBoundedLog', () => {
 
     expect(await readFile(path, 'utf8')).toBe('third\n');
     expect(await readFile(`${path}.1`, 'utf8')).toBe('second\n');
+  });
+
+  test('goes on after somebody has removed its file, or what it sets aside cannot be', async () => {
+    const path = join(directory, 'a.log');
+    const log = openBoundedLog(path, 10);
+    log.write(Buffer.from('first\n'));
+    await rm(path);
+    for (const text of ['second\n', 'third\n']) log.write(Buffer.from(text));
+    const afterRemoval = [await readFile(path, 'utf8'), await readFile(`${path}.1`, 'utf8')];
+
+    await rm(`${path}.1`);
+    await mkdir(`${path}.1`);
+    for (const text of ['fourth\n', 'fifth\n']) log.write(Buffer.from(text));
+    log.close();
+
+    expect(afterRemoval).toEqual(['third\n', 'second\n']);
+    expect(await readFile(path, 'utf8')).toBe('fifth\n');
   });
 
   test('appends to the log of an earlier run', async () => {

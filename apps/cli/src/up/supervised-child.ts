@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, fstatSync, openSync, renameSync, writeFileSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, openSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printableText } from '@leasehold/keys-core';
 import {
@@ -344,7 +344,12 @@ export function openBoundedLog(path: string, bytesMax: number = LOG_BYTES_MAX) {
   let bytes = fstatSync(file).size;
 
   function rotate(): void {
-    renameSync(path, `${path}.1`);
+    try {
+      renameSync(path, `${path}.1`);
+    } catch (error) {
+      // Somebody has removed it. One that cannot be set aside is emptied instead: its bound holds.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') ftruncateSync(file);
+    }
     const next = openSync(path, 'a', 0o600);
     closeSync(file);
     file = next;
