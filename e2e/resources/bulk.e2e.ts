@@ -196,7 +196,9 @@ test.describe('bulk actions', () => {
 
     await page.getByRole('button', { name: 'Stop all' }).click();
     const dialog = page.getByRole('dialog', { name: `Revoke ${String(count)} leases` });
-    await expect(dialog.getByRole('status')).toHaveText(`All ${String(count)} selected are held.`);
+    await expect(dialog.getByRole('status')).toHaveText(
+      `All ${String(count)} selected are held. The search is of the namespace e2e.${stem}.`,
+    );
     await dialog.getByLabel(/^Reason/u).fill('The namespace is broken');
     await dialog.getByLabel(/^To confirm, type/u).fill(String(count));
     await dialog.getByLabel(/^Reason/u).press('Control+Enter');

@@ -36,6 +36,12 @@ describe('exportAddress', () => {
     );
   });
 
+  it('has the order of the list, unless a row can change its place in it while the file is written', () => {
+    const ordered = (sort: string) => exportAddress('keys', 'csv', { sort, direction: 'desc' });
+    expect(ordered('expiresAt')).toBe('/export/keys?format=csv');
+    expect(ordered('name')).toBe('/export/keys?format=csv&sort=name&direction=desc');
+  });
+
   it('joins lists with commas and leaves out undefined values', () => {
     const input = { kinds: ['granted', 'revoked'], face: undefined };
     expect(exportAddress('events', 'json', input)).toBe(

@@ -59,6 +59,9 @@ export type ExportedList = 'keys' | 'leases' | 'environments' | 'reservations' |
 
 /** The input for one page of a list, which is not a filter. */
 const NO_FILTERS = ['cursor', 'limit'];
+const ORDER = ['sort', 'direction'];
+/** What is renewed while a file is written has another place in this order, and would be missing or there twice. */
+const MOVING_SORT = 'expiresAt';
 
 /** `/export/keys?format=csv&prefix=room-`. `input` is the input of the list's procedure. */
 export function exportAddress(
@@ -67,8 +70,9 @@ export function exportAddress(
   input: Readonly<Record<string, unknown>>,
 ): string {
   const params = new URLSearchParams({ format });
+  const leftOut = input['sort'] === MOVING_SORT ? [...NO_FILTERS, ...ORDER] : NO_FILTERS;
   for (const [field, value] of Object.entries(input)) {
-    if (value === undefined || value === null || NO_FILTERS.includes(field)) continue;
+    if (value === undefined || value === null || leftOut.includes(field)) continue;
     params.set(field, textOf(value));
   }
   return `/export/${list}?${params.toString()}`;

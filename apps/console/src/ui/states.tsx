@@ -189,3 +189,39 @@ export function Foot({ children }: { readonly children: ReactNode }) {
   useEffect(() => setPlace(document.getElementById(PLACE_ID)), []);
   return place === null ? null : createPortal(children, place);
 }
+
+/** What an answer says of the datacenters that did not give their part of it. */
+export interface Answered {
+  readonly unreachable?: readonly UnreachableDatacenter[] | undefined;
+}
+
+/** Whether every datacenter that was asked has answered: what is not in any other answer may be there all the same. */
+export function isWhole({ unreachable = [] }: Answered): boolean {
+  return unreachable.length === 0;
+}
+
+/** What is known after an answer: that answer, or what was known before if a part of it is missing. */
+export function lastWhole<Answer extends Answered>(
+  answer: Answer | undefined,
+  before: Answer | undefined,
+): Answer | undefined {
+  return answer !== undefined && isWhole(answer) ? answer : before;
+}
+
+/**
+ * The last answer that was whole, so that a datacenter that does not answer is not taken for one where nothing is.
+ * Undefined before the first. `key`: what was asked for; nothing is kept of anything else.
+ */
+export function useLastWhole<Answer extends Answered>(
+  read: { readonly data: Answer | undefined; readonly isPlaceholderData: boolean },
+  key: string,
+): Answer | undefined {
+  const [last, setLast] = useState<{ readonly key: string; readonly answer: Answer | undefined }>({
+    key,
+    answer: undefined,
+  });
+  const before = last.key === key ? last.answer : undefined;
+  const answer = lastWhole(read.isPlaceholderData ? undefined : read.data, before);
+  if (last.key !== key || last.answer !== answer) setLast({ key, answer });
+  return answer;
+}

@@ -1,6 +1,6 @@
 'use client';
 
-import { ActionIcon } from '@mantine/core';
+import { ActionIcon, Button } from '@mantine/core';
 import { IconListDetails } from '@tabler/icons-react';
 import { useMemo } from 'react';
 import { EVENT_KINDS, type EventView, resourceText } from '@leasehold/keys-core';
@@ -21,7 +21,7 @@ import {
 import { FilterManyMenu, FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { FilterRow, PageHeader } from '~/ui/page.tsx';
-import { EmptyState } from '~/ui/states.tsx';
+import { EmptyState, Notice } from '~/ui/states.tsx';
 import { type Column, column } from '~/ui/table/column.ts';
 import { DataTable } from '~/ui/table/data-table.tsx';
 import type { ListPage } from '~/ui/table/table-state.ts';
@@ -36,6 +36,7 @@ import {
   FACE_OPTIONS,
   faceOf,
   kindsOf,
+  missingEvent,
   parseEventAddress,
 } from './searches.ts';
 import { TimeRangeFilter } from './time-range-filter.tsx';
@@ -112,7 +113,7 @@ export function EventsPage() {
         <DatacenterMenu filter={filter} />
       </FilterRow>
       <RefusalSum page={read.data} />
-      {shown.isGone ? <p className="dimmed">This event is no longer kept.</p> : null}
+      <MissingEvent {...shown} />
       <DataTable
         label="events"
         columns={withDatacenter(columns, filter.isSeveral)}
@@ -142,6 +143,22 @@ export function EventsPage() {
   );
 }
 
+/** In place of the event that the address names, why it is not shown; a failure with the way to try again. */
+function MissingEvent({ missing, again }: Pick<ShownEvent, 'missing' | 'again'>) {
+  if (missing === undefined) return null;
+  if (missing.isGone) return <p className="dimmed">{missing.text}</p>;
+  const action = (
+    <Button variant="default" size="compact-xs" onClick={again}>
+      Try again
+    </Button>
+  );
+  return (
+    <Notice tone="warn" action={action}>
+      {missing.text}
+    </Notice>
+  );
+}
+
 /** What the rows of refused renewals add up to: one row may stand for many refusals. */
 function RefusalSum({ page }: { readonly page: ListPage<EventView> | undefined }) {
   const counts = (page?.items ?? []).flatMap((event) => refusalsOf(event) ?? []);
@@ -158,11 +175,15 @@ function RefusalSum({ page }: { readonly page: ListPage<EventView> | undefined }
 /** A day: an event never changes. */
 const SHOWN_EVERY_MS = 86_400_000;
 
+interface ShownEvent {
+  readonly event: EventView | null;
+  /** Why it is not there, once that is known. */
+  readonly missing: ReturnType<typeof missingEvent>;
+  readonly again: () => void;
+}
+
 /** The event that the address names: one of those that are there, or read by itself. */
-function useShownEvent(
-  address: string | null,
-  rows: readonly EventView[],
-): { readonly event: EventView | null; readonly isGone: boolean } {
+function useShownEvent(address: string | null, rows: readonly EventView[]): ShownEvent {
   const wanted = parseEventAddress(address);
   const isWanted = (event: EventView): boolean =>
     event.id === wanted?.id &&
@@ -181,8 +202,12 @@ function useShownEvent(
     { everyMs: SHOWN_EVERY_MS, enabled: wanted !== undefined && there === undefined },
   );
   const event = there ?? read.data?.items.find(isWanted) ?? null;
-  const isRead = read.isError || (read.data !== undefined && !read.isPlaceholderData);
-  return { event, isGone: wanted !== undefined && event === null && isRead };
+  const isMissing = wanted !== undefined && event === null && !read.isPlaceholderData;
+  return {
+    event,
+    missing: isMissing ? missingEvent(read) : undefined,
+    again: () => void read.refetch(),
+  };
 }
 
 /** The columns of events. `onShow` opens one event in full. */

@@ -8,6 +8,7 @@ import {
   eventProblems,
   faceOf,
   kindsOf,
+  missingEvent,
   parseEventAddress,
 } from './searches.ts';
 
@@ -63,4 +64,31 @@ test('an event of another datacenter is named with it', () => {
 
 test('the id before one leads to it', () => {
   expect(eventBefore('77.1204')).toBe('77.1203');
+});
+
+describe('an event of a link that is not there', () => {
+  const refusal = (code: string) => ({ data: undefined, error: { code, message: 'Why.' } });
+
+  test('is no longer kept only where an answer shows that', () => {
+    for (const read of [
+      { data: { unreachable: [] }, error: null },
+      refusal('events.compacted'),
+      refusal('events.other_epoch'),
+    ]) {
+      expect(missingEvent(read)).toEqual({ isGone: true, text: 'This event is no longer kept.' });
+    }
+  });
+
+  test('could not be read where no answer came, and why', () => {
+    expect(missingEvent(refusal('network'))).toEqual({
+      isGone: false,
+      text: 'This event could not be read: Why.',
+    });
+    const unreachable = [{ datacenter: 'dc2', since: null, code: null }];
+    expect(missingEvent({ data: { unreachable }, error: null })).toEqual({
+      isGone: false,
+      text: 'This event could not be read: dc2 does not answer.',
+    });
+    expect(missingEvent({ data: undefined, error: null })).toBeUndefined();
+  });
 });

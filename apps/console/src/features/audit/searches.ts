@@ -2,6 +2,7 @@ import { EVENT_KINDS, type EventKind, type Face, FACES } from '@leasehold/keys-c
 import type { Inputs } from '~/lib/api/api.ts';
 import type { Search } from '~/lib/search.ts';
 import { LEASE_ID } from '~/resources/list/grant-search.ts';
+import { type Answered, isWhole } from '~/ui/states.tsx';
 import { type TimeRange, timeRangeInput } from './time-range.ts';
 
 const PAGE_ROWS = 100;
@@ -140,4 +141,24 @@ export function parseEventAddress(text: string | null): EventAddress | undefined
 export function eventBefore(id: string): string {
   const [epoch = '0', number = '1'] = id.split('.');
   return `${epoch}.${String(BigInt(number) - 1n)}`;
+}
+
+/** The codes of an answer to which the event, and whatever came before it, is no longer kept. */
+const GONE: ReadonlySet<string> = new Set(['events.compacted', 'events.other_epoch']);
+
+/** What became of an event that was looked for and not found; undefined while that is not known. Pure. */
+export function missingEvent({
+  data,
+  error,
+}: {
+  readonly data: Answered | undefined;
+  readonly error: { readonly code: string; readonly message: string } | null;
+}): { readonly isGone: boolean; readonly text: string } | undefined {
+  const gone = { isGone: true, text: 'This event is no longer kept.' };
+  const failed = (why: string) => ({ isGone: false, text: `This event could not be read: ${why}` });
+  if (error !== null) return GONE.has(error.code) ? gone : failed(error.message);
+  if (data === undefined) return undefined;
+  if (isWhole(data)) return gone;
+  const silent = (data.unreachable ?? []).map(({ datacenter }) => datacenter).join(', ');
+  return failed(`${silent} does not answer.`);
 }

@@ -18,7 +18,7 @@ import { gatewayFacts, idleFacts, OpenInBrowser } from '~/resources/backend-fact
 import { GrantDetail, LastRefusal } from '~/resources/grant/grant-detail.tsx';
 import { Facts, Panel } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
-import { EmptyState, ErrorState, Notice } from '~/ui/states.tsx';
+import { EmptyState, ErrorState, Notice, UnreachableNotice, useLastWhole } from '~/ui/states.tsx';
 import { CopyableId, Link, LookBadge, VisibleText } from '~/ui/text.tsx';
 import classes from './keys.module.css';
 
@@ -72,29 +72,31 @@ interface OfKey {
 
 /** What runs for the key, or ran for it last: its state, its address, what it went through, and why it ended. */
 function BackendPanel({ resource }: OfKey) {
-  const read = useNewest(resource);
-  if (read.data === undefined) {
+  const { read, known } = useNewest(resource);
+  if (known === undefined) {
     return (
       <Panel title="Backend">
         {read.isError ? (
           <ErrorState read={read} what="the backends" />
         ) : (
-          <Skeleton height={PANEL_PX} aria-busy="true" />
+          <NotKnown read={read} height={PANEL_PX} />
         )}
       </Panel>
     );
   }
-  const [newest, before] = read.data.items;
+  const [newest, before] = known.items;
   if (newest === undefined) return null;
   return <NewestBackend newest={newest} before={before} />;
 }
 
 /** What the newest backend of the key writes, and wrote. */
 function BackendLog({ resource }: OfKey) {
-  const read = useNewest(resource);
-  if (read.isError) return <ErrorState read={read} what="the backends" />;
-  if (read.data === undefined) return <Skeleton height={150} aria-busy="true" />;
-  const [newest] = read.data.items;
+  const { read, known } = useNewest(resource);
+  if (known === undefined) {
+    if (read.isError) return <ErrorState read={read} what="the backends" />;
+    return <NotKnown read={read} height={150} />;
+  }
+  const [newest] = known.items;
   if (newest === undefined) {
     return (
       <EmptyState title="No backend">
@@ -105,10 +107,27 @@ function BackendLog({ resource }: OfKey) {
   return <LogPanel backendId={newest.backendId} datacenter={newest.datacenter} />;
 }
 
-/** The newest backend of a key, and the one before it. */
+/** The newest backend of a key, and the one before it, as far as they are known: its datacenter may not answer. */
 function useNewest({ namespace, name, datacenter }: OfKey['resource']) {
   const input = { namespace, name, limit: 2, ...at(datacenter) };
-  return useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
+  const read = useLiveQuery('backends', 'list', input, { everyMs: EVERY_MS });
+  return { read, known: useLastWhole(read, JSON.stringify(input)) };
+}
+
+/** In place of what has not been read yet, with the reason if that is a datacenter that does not answer. */
+function NotKnown({
+  read,
+  height,
+}: {
+  readonly read: ReturnType<typeof useNewest>['read'];
+  readonly height: number;
+}) {
+  return (
+    <>
+      <UnreachableNotice unreachable={read.data?.unreachable} />
+      <Skeleton height={height} aria-busy="true" />
+    </>
+  );
 }
 
 type Backend = Outputs['backends']['list']['items'][number];

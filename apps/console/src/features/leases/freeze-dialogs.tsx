@@ -1,14 +1,12 @@
 import { Checkbox, SegmentedControl, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { freezePlaceText, parseResourceText, printableText } from '@leasehold/keys-core';
-import type { Inputs, Outputs } from '~/lib/api/api.ts';
+import { parseResourceText } from '@leasehold/keys-core';
+import type { Inputs } from '~/lib/api/api.ts';
 import { useDatacenters } from '~/lib/datacenters.ts';
 import { databaseClock } from '~/lib/live/database-clock.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
 import { at } from '~/lib/routes.ts';
 import { ActDialog, type DialogProps } from '~/ui/act-dialog.tsx';
-
-type Freeze = Outputs['environments']['freezes']['items'][number];
 
 const HOUR_MS = 60 * 60 * 1_000;
 /** For how long an environment is frozen from now on. A weekend that comes again is one of the command line. */
@@ -110,8 +108,16 @@ function placeOf(
 export function EndFreezeDialog({
   isOpen,
   onClose,
-  freeze,
-}: DialogProps & { readonly freeze: Freeze }) {
+  freeze: { freezeId, datacenter },
+  place,
+  texts,
+}: DialogProps & {
+  readonly freeze: { readonly freezeId: string; readonly datacenter: string };
+  /** What is frozen. */
+  readonly place: string;
+  /** Which freeze it is, and what ends with it. */
+  readonly texts: readonly string[];
+}) {
   const unfreeze = useApiMutation('environments', 'unfreeze');
   const [wasOpen, setWasOpen] = useState(isOpen);
   if (isOpen !== wasOpen) {
@@ -119,9 +125,7 @@ export function EndFreezeDialog({
     // The error may be that of another freeze.
     if (isOpen) unfreeze.reset();
   }
-  const { freezeId, datacenter } = freeze;
   const { isSeveral } = useDatacenters();
-  const place = printableText(freezePlaceText(freeze));
   return (
     <ActDialog
       isOpen={isOpen}
@@ -139,8 +143,15 @@ export function EndFreezeDialog({
           ),
       }}
     >
-      Environments can be acquired again at once, unless another freeze is about them. The freeze
-      stays in the history.
+      <Stack gap="sm">
+        {texts.map((text) => (
+          <span key={text}>{text}</span>
+        ))}
+        <span>
+          Environments can be acquired again at once, unless another freeze is about them. The
+          freeze stays in the history.
+        </span>
+      </Stack>
     </ActDialog>
   );
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { calendarOf } from './freezes-panel.tsx';
+import { calendarOf, endingTexts, placeLabel } from './freezes-panel.tsx';
 import type { Freeze } from './freezes.tsx';
 
 const NOW_MS = Date.parse('2026-10-23T12:00:00Z');
@@ -75,4 +75,16 @@ test('what is frozen now comes first, what is over or far away is left out, and 
   ]);
   expect(many.isCut).toBe(true);
   expect(many.months.flatMap(({ windows }) => windows)).toHaveLength(120);
+});
+
+test('before a freeze is ended, it is said which one, and that one that comes again ends forever', () => {
+  const windows = [{ from: '2026-10-23T15:00:00Z', until: '2026-10-26T07:00:00Z' }];
+  const once = freezeOf({ action: 'deploy', windows, state: 'frozen' });
+
+  expect(placeLabel(once)).toMatch(/^shop\/\* for deploy$/u);
+  expect(endingTexts(once)).toEqual(['Frozen until 2026-10-26 07:00 UTC: weekend.']);
+  expect(endingTexts({ ...WEEKENDS, windows })).toEqual([
+    'Frozen 2026-10-23 15:00 to 2026-10-26 07:00 UTC, recurring: weekend.',
+    'It comes again: all its coming windows end too.',
+  ]);
 });

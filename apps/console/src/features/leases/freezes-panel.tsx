@@ -10,7 +10,7 @@ import { useWhyNot } from '~/lib/session.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';
-import { EmptyState, ErrorState, Foot, Notice } from '~/ui/states.tsx';
+import { EmptyState, ErrorState, Foot, Notice, UnreachableNotice } from '~/ui/states.tsx';
 import { type Look, LookBadge, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 import {
@@ -34,9 +34,13 @@ export function FreezesPanel({ of }: { readonly of?: Environment }) {
   const [view, setView] = useState('List');
   const { data, error } = read;
   if (data === undefined) return <ErrorState read={read} what="the freezes" />;
+  // The list of environments says it of its own.
+  const missing = of === undefined ? null : <UnreachableNotice unreachable={data.unreachable} />;
   if (freezes.length === 0) {
     // Without a panel nothing else says that there may be some by now.
-    return error === null ? null : (
+    return error === null ? (
+      missing
+    ) : (
       <Foot>
         <Notice tone="warn">Freezes could not be read again: {error.message}</Notice>
       </Foot>
@@ -45,6 +49,7 @@ export function FreezesPanel({ of }: { readonly of?: Environment }) {
   const age = { read, everyMs: FREEZES_EVERY_MS };
   return (
     <StaleScope {...age} isMarked>
+      {missing}
       <Panel
         title="Freezes"
         isFlush
@@ -89,7 +94,7 @@ function FreezeList({ freezes }: { readonly freezes: readonly Freeze[] }) {
                 variant="default"
                 size="xs"
                 whyNot={whyNot}
-                aria-label={`End the freeze of ${placeLabel(freeze)}`}
+                aria-label={`End the freeze of ${placeLabel(freeze)}, ${whenText(freeze)}`}
                 onClick={() => {
                   setEnded(freeze);
                   setEnding(true);
@@ -102,7 +107,13 @@ function FreezeList({ freezes }: { readonly freezes: readonly Freeze[] }) {
         ))}
       </PlainTable>
       {ended === undefined ? null : (
-        <EndFreezeDialog isOpen={isEnding} onClose={() => setEnding(false)} freeze={ended} />
+        <EndFreezeDialog
+          isOpen={isEnding}
+          onClose={() => setEnding(false)}
+          freeze={ended}
+          place={placeLabel(ended)}
+          texts={endingTexts(ended)}
+        />
       )}
     </>
   );
@@ -114,6 +125,11 @@ const HEADS = [
   { text: 'Acts', align: 'end' },
 ] as const;
 
+const EndFreezeDialog = lazyDialog('isOpen', () =>
+  import('./freeze-dialogs.tsx').then((dialogs) => dialogs.EndFreezeDialog),
+);
+
+/** Its present window, or else the next one: `until 2026-12-07 07:00 UTC`. */
 function whenText({ windows, state, recurrence }: Freeze): string {
   const [{ from, until } = { from: '', until: '' }] = windows;
   const when =
@@ -121,14 +137,18 @@ function whenText({ windows, state, recurrence }: Freeze): string {
   return recurrence === null ? `${when} UTC` : `${when} UTC, recurring`;
 }
 
-const EndFreezeDialog = lazyDialog('isOpen', () =>
-  import('./freeze-dialogs.tsx').then((dialogs) => dialogs.EndFreezeDialog),
-);
-
 /** What is frozen, with the only action if there is one. */
-function placeLabel({ action, ...freeze }: Freeze): string {
+export function placeLabel({ action, ...freeze }: Freeze): string {
   const place = printableText(freezePlaceText(freeze));
   return action === null ? place : `${place} for ${printableText(action)}`;
+}
+
+/** Which freeze ends, and for how long: one that comes again never comes again. */
+export function endingTexts(freeze: Freeze): readonly string[] {
+  const which = `Frozen ${whenText(freeze)}: ${printableText(freeze.reason)}.`;
+  return freeze.recurrence === null
+    ? [which]
+    : [which, 'It comes again: all its coming windows end too.'];
 }
 
 /** Who may override a freeze. */

@@ -9,14 +9,14 @@ import { useWhyNot } from '~/lib/session.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
+import { useLastWhole } from '~/ui/states.tsx';
 import classes from './freezes.module.css';
-
-export type Freeze = Outputs['environments']['freezes']['items'][number];
 
 const LIMIT = 500;
 /** No event tells of a freeze. */
 export const FREEZES_EVERY_MS = 10_000;
 
+export type Freeze = Outputs['environments']['freezes']['items'][number];
 export type Environment = Named & { readonly datacenter: string };
 
 /**
@@ -32,7 +32,10 @@ export function useFreezes(of?: Environment) {
     { limit: LIMIT, ...about },
     { everyMs: FREEZES_EVERY_MS },
   );
-  const items = read.data?.items;
+  // Of one environment what was known stays: it is not free because its datacenter does not answer. A list of all
+  // datacenters has those that answer.
+  const known = useLastWhole(read, JSON.stringify(about));
+  const items = (of === undefined ? read.data : known)?.items;
   const freezes = useMemo(
     () => [...(items ?? [])].sort((a, b) => (beginOf(a) < beginOf(b) ? -1 : 1)),
     [items],
@@ -60,11 +63,6 @@ export function FrozenMark({ environment }: { readonly environment: Environment 
   );
 }
 
-/** `2026-12-04 17:00`: freezes begin and end with a minute. */
-export function minuteOf(iso: string): string {
-  return dayTime(iso).slice(0, -3);
-}
-
 /** The button that opens the dialog: in the datacenter whose environments are listed, or in this one. */
 export function FreezeButton() {
   const { here, isSeveral } = useDatacenters();
@@ -88,3 +86,8 @@ export function FreezeButton() {
 const FreezeDialog = lazyDialog('isOpen', () =>
   import('./freeze-dialogs.tsx').then((dialogs) => dialogs.FreezeDialog),
 );
+
+/** `2026-12-04 17:00`: freezes begin and end with a minute. */
+export function minuteOf(iso: string): string {
+  return dayTime(iso).slice(0, -3);
+}

@@ -8,7 +8,7 @@ import { useWhyNot } from '~/lib/session.tsx';
 import type { DialogProps } from '~/ui/act-dialog.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
-import { ErrorState, Notice } from '~/ui/states.tsx';
+import { ErrorState, Notice, UnreachableNotice, useLastWhole } from '~/ui/states.tsx';
 import { CopyableId, Link, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 import type { LeaseItem } from './lease-cells.tsx';
@@ -106,8 +106,18 @@ function HolderDialog({
   readonly leaseId: string;
 }) {
   const read = useQuery(query('leases', 'list', { leaseId, limit: 1, ...at(datacenter) }));
-  if (read.data === undefined) return dialog.isOpen && <ErrorState read={read} what="this grant" />;
-  const [grant] = read.data.items;
+  const known = useLastWhole(read, leaseId);
+  if (known === undefined) {
+    return (
+      dialog.isOpen &&
+      (read.data === undefined ? (
+        <ErrorState read={read} what="this grant" />
+      ) : (
+        <UnreachableNotice unreachable={read.data.unreachable} />
+      ))
+    );
+  }
+  const [grant] = known.items;
   if (grant === undefined) {
     return dialog.isOpen && <Notice tone="info">This grant has ended meanwhile.</Notice>;
   }

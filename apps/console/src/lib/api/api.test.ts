@@ -1,5 +1,6 @@
+import { TRPCClientError } from '@trpc/client';
 import { describe, expect, test, vi } from 'vitest';
-import { ApiError, isUnanswered, sendAgain } from './api.ts';
+import { actFailure, ApiError, isUnanswered, sendAgain, toApiError } from './api.ts';
 
 function refusal(code: string): ApiError {
   return new ApiError('Refused.', { code, isRetryable: false, incidentId: null });
@@ -51,6 +52,18 @@ describe('an act that is refused for its CSRF token', () => {
 test('only a failure without an answer is blamed on the controller being away', () => {
   for (const code of ['network', 'request.unreachable']) expect(isUnanswered({ code })).toBe(true);
   for (const code of ['internal', 'rate.limited']) expect(isUnanswered({ code })).toBe(false);
+});
+
+test('what an act without an answer did is unknown: it is not reported as one that never arrived', () => {
+  const lost = TRPCClientError.from(new TypeError('Failed to fetch'));
+
+  expect(toApiError(lost)).toMatchObject({ code: 'network' });
+  const failure = actFailure(lost);
+  expect(failure).toMatchObject({ code: 'request.outcome_unknown', isRetryable: false });
+  expect((failure as ApiError).message).toMatch(/unknown\. Look before you try again/u);
+  for (const code of ['request.unreachable', 'grant.gone']) {
+    expect(actFailure(refusal(code))).toMatchObject({ code, message: 'Refused.' });
+  }
 });
 
 test('any other refusal stays what it is, and the session is not read', async () => {

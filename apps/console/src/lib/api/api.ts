@@ -133,6 +133,18 @@ export function toApiError(error: unknown): unknown {
   });
 }
 
+/** The failure of an act: where no answer came, nothing here tells whether it was carried out. */
+export function actFailure(error: unknown): unknown {
+  const failure = toApiError(error);
+  if (!(failure instanceof ApiError) || failure.code !== 'network') return failure;
+  return new ApiError('No answer came: what it did is unknown. Look before you try again.', {
+    code: 'request.outcome_unknown',
+    isRetryable: false,
+    incidentId: null,
+    cause: failure,
+  });
+}
+
 /** The codes of a missing answer, as this page or the console's own server noticed it. */
 const NO_ANSWER: ReadonlySet<string> = new Set([
   'network',

@@ -1,8 +1,37 @@
 import { focusManager, onlineManager, QueryObserver } from '@tanstack/react-query';
-import { expect, test } from 'vitest';
+import { afterEach, expect, test, vi } from 'vitest';
+import { databaseClock } from '~/lib/live/database-clock.ts';
 import { pause } from '~/lib/live/live-state.ts';
+import { setHere } from '~/lib/routes.ts';
 import type { ApiClient } from './api.ts';
 import { createQueryClient } from './query-client.ts';
+
+afterEach(() => {
+  setHere('');
+  vi.unstubAllGlobals();
+});
+
+test('the clock of another datacenter, where a key was read, does not move that of this page', async () => {
+  vi.stubGlobal('window', {});
+  setHere('dc1');
+  const answers = [
+    { datacenter: 'dc2', asOf: '2040-01-01T00:00:00.000Z' },
+    { datacenter: 'dc1', asOf: '2026-11-30T12:00:00.000Z' },
+  ];
+  const api = { query: () => Promise.resolve(answers.shift()) } as Pick<
+    ApiClient,
+    'query'
+  > as ApiClient;
+  const client = createQueryClient(api);
+  const read = (name: string) =>
+    client.query({ queryKey: ['keys', 'get', { name }], staleTime: 0 });
+
+  await read('far');
+  expect(databaseClock.nowMs()).toBeNull();
+  await read('near');
+  expect(new Date(databaseClock.nowMs() ?? 0).getUTCFullYear()).toBe(2026);
+  client.clear();
+});
 
 const returns = [
   {

@@ -1,5 +1,6 @@
 import { QueryClient, type QueryFunctionContext } from '@tanstack/react-query';
 import { databaseClock } from '~/lib/live/database-clock.ts';
+import { at } from '~/lib/routes.ts';
 import { type ApiClient, ApiError, isSignedOut, toApiError } from './api.ts';
 
 const RETRIES_MAX = 2;
@@ -8,6 +9,12 @@ const RETRIES_MAX = 2;
 function isOfAnother(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || !('datacenter' in input)) return false;
   return input.datacenter !== undefined && input.datacenter !== 'all';
+}
+
+/** Whether the answer says that it is another datacenter's: a key is read where its home is. */
+function isFromAnother(answer: unknown): boolean {
+  if (typeof answer !== 'object' || answer === null || !('datacenter' in answer)) return false;
+  return typeof answer.datacenter === 'string' && at(answer.datacenter).datacenter !== undefined;
 }
 
 interface OfPage {
@@ -27,7 +34,7 @@ export function createQueryClient(
     try {
       const answer = await api.query(`${group}.${procedure}`, input ?? undefined, { signal });
       // Another datacenter's database has its own clock.
-      if (!isOfAnother(input)) databaseClock.observe(answer);
+      if (!isOfAnother(input) && !isFromAnother(answer)) databaseClock.observe(answer);
       return answer ?? null;
     } catch (error) {
       const failure = toApiError(error);

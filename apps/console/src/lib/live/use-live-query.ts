@@ -11,6 +11,7 @@ import {
 import type { SessionView } from '@leasehold/api/contract';
 import { useEffect, useState } from 'react';
 import {
+  actFailure,
   api,
   CALL_MS_MAX,
   type ApiError,
@@ -22,7 +23,6 @@ import {
   query,
   sendAgain,
   setCsrfToken,
-  toApiError,
 } from '~/lib/api/api.ts';
 import { signedOut, useSession } from '~/lib/session.tsx';
 import { useSignal } from '~/lib/signal.ts';
@@ -158,7 +158,7 @@ export function useApiMutation<G extends Group, P extends Procedure<G>>(
           },
         );
       } catch (error) {
-        const failure = toApiError(error);
+        const failure = actFailure(error);
         if (isSignedOut(failure)) signedOut.raise();
         throw failure;
       }

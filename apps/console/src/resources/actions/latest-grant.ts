@@ -2,6 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { query } from '~/lib/api/api.ts';
 import { at } from '~/lib/routes.ts';
 import { type GrantFace, type GrantView, GROUP_OF } from '~/resources/grant-view.ts';
+import { useLastWhole } from '~/ui/states.tsx';
 
 /** The grant to look for: its resource, and which grant where others may hold that beside it. */
 interface Sought {
@@ -32,6 +33,13 @@ export function useLatestGrant(
     enabled: isEnabled && isOneOfSeveral,
     refetchInterval: everyMs,
   });
-  if (!isOneOfSeveral) return only.data;
-  return own.data === undefined ? undefined : (own.data.items[0] ?? null);
+  const known = useLastWhole(own, `${leaseId} ${where.datacenter ?? ''}`);
+  return isOneOfSeveral ? grantIn(known) : only.data;
+}
+
+/** The grant in a whole list of one: null if it does not exist any more, undefined if that is not known. */
+export function grantIn<Grant>(
+  list: { readonly items: readonly Grant[] } | undefined,
+): Grant | null | undefined {
+  return list === undefined ? undefined : (list.items[0] ?? null);
 }

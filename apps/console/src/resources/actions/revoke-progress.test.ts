@@ -1,4 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { type Answered, lastWhole } from '~/ui/states.tsx';
+import { grantIn } from './latest-grant.ts';
+import { overtakenBy } from './revoke-consequences.ts';
 import { elapsedText, type FollowedRevoke, revokeProgress } from './revoke-progress.ts';
 
 const AT_MS = Date.parse('2026-11-21T14:00:00.000Z');
@@ -97,6 +100,23 @@ describe('revokeProgress of a lease', () => {
       expect(progress).toMatchObject({ isOver: false, isUndone: true, worstCaseMs: null });
       expect(progress.text).toContain('allowed again');
     }
+  });
+
+  it('is not over because its datacenter does not answer', () => {
+    const own = { ...HELD, holder: 'worker-1' };
+    const after = (
+      answer: { items: readonly (typeof own)[] } & Answered,
+      before?: typeof answer,
+    ): typeof own | null | undefined => grantIn(lastWhole(answer, before));
+    const held = { items: [own] };
+    const silent = { items: [], unreachable: [{ datacenter: 'dc2', since: null, code: null }] };
+
+    expect(after(silent, held)).toEqual(own);
+    for (const grant of [after(silent, held), after(silent)]) {
+      expect(revokeProgress(LEASE, { grant }, AT_MS).isOver).toBe(false);
+      expect(overtakenBy(own, grant)).toBeUndefined();
+    }
+    expect(after({ items: [], unreachable: [] }, held)).toBeNull();
   });
 
   it('is not undone by what was read before it', () => {

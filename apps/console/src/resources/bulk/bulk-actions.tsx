@@ -6,20 +6,27 @@ import { type ApiError, query } from '~/lib/api/api.ts';
 import { count, countText } from '~/lib/format.ts';
 import { at } from '~/lib/routes.ts';
 import { useSession, useWhyNot } from '~/lib/session.tsx';
-import {
-  FACE_WORDS,
-  type GrantFace,
-  type GrantView,
-  GROUP_OF,
-  isInForce,
-} from '~/resources/grant-view.ts';
+import { FACE_WORDS, type GrantFace, type GrantView, GROUP_OF } from '~/resources/grant-view.ts';
 import { useTotal } from '~/resources/list/list-parts.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { ActFailure } from '~/ui/states.tsx';
-import type { ListPage, Selection } from '~/ui/table/table-state.ts';
+import type { Selection } from '~/ui/table/table-state.ts';
 import { GuardedButton } from '~/ui/tip.tsx';
 import { useShortcut } from '~/ui/use-shortcut.ts';
-import { type BulkAction, bulkScope, useBulkId } from './bulk.ts';
+import {
+  type BulkAction,
+  bulkScope,
+  HELD_ALONE,
+  inputHere,
+  type ListedInput,
+  type Matching,
+  matchingInput,
+  type Part,
+  readMatching,
+  searchOf,
+  stopNote,
+  useBulkId,
+} from './bulk.ts';
 import classes from './bulk.module.css';
 
 const BulkDialog = lazyDialog('action', () =>
@@ -72,7 +79,7 @@ export function BulkBar({ face, selection, matching }: BulkBarProps) {
         <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
           Clear
         </Button>
-        <SelectMatching {...{ face, selection, matching }} />
+        <SelectMatching key={searchOf(matching.input)} {...{ face, selection, matching }} />
       </Group>
       <Group gap="xs" ref={acts}>
         {actions.map(([name, label]) => (
@@ -147,44 +154,36 @@ function SelectMatching({ face, selection, matching: { input, ...matching } }: B
 
 const NONE: readonly GrantView[] = [];
 
-/** Revokes everything that is held here in the namespace that a list shows, after a dialog with its number. */
-export function StopAll({
-  face,
-  input,
-  searchWhyNot,
-}: {
+interface StopAllProps {
   readonly face: GrantFace;
   readonly input: ListedInput;
   /** Why what the search finds must not be read. */
   readonly searchWhyNot: string | undefined;
-}) {
+}
+
+/**
+ * Revokes everything that is held here in the namespace that a list shows, after a dialog with its number. A reading
+ * ends with its search: another one must not be answered with what was found for the last.
+ */
+export function StopAll(props: StopAllProps) {
+  return <StopAllOfSearch key={searchOf(props.input)} {...props} />;
+}
+
+function StopAllOfSearch({ face, input, searchWhyNot }: StopAllProps) {
   const [, setBulkId] = useBulkId();
-  const [found, setFound] = useState<{
-    readonly items: readonly GrantView[];
-    readonly isCut: boolean;
-  }>();
-  const { read, readCount, error } = useMatching(face, input);
+  const [found, setFound] = useState<Matching>();
+  const { read, readCount, error } = useMatching(face, input, HELD_ALONE);
   const roleWhyNot = useWhyNot('operator', { isOfAll: true });
   const { datacenter } = useSession();
   const { whyNot: scopeWhyNot, place } = bulkScope(input.datacenter, datacenter);
   const whyNot = roleWhyNot ?? searchWhyNot ?? scopeWhyNot;
-  const notes = [
-    place === '' ? [] : [`Those of ${datacenter} alone: use the console of each other datacenter.`],
-    found?.isCut === true
-      ? [
-          `There are more. These are the first ${count(LIMITS.bulkItemsMax)}: do it again for the rest.`,
-        ]
-      : [],
-  ].flat();
   return (
     <>
       <GuardedButton
         variant="default"
         whyNot={whyNot}
         loading={readCount !== null}
-        onClick={() =>
-          void read(({ items, isCut }) => setFound({ items: items.filter(isInForce), isCut }))
-        }
+        onClick={() => void read(setFound)}
       >
         {`Stop all${place}`}
       </GuardedButton>
@@ -193,7 +192,7 @@ export function StopAll({
         face={face}
         action={found === undefined ? null : 'revoke'}
         items={found?.items ?? NONE}
-        note={notes.length === 0 ? undefined : notes.join(' ')}
+        note={stopNote(input, found, place === '' ? undefined : datacenter)}
         onClose={() => setFound(undefined)}
         onStarted={(bulkId) => {
           setFound(undefined);
@@ -204,25 +203,13 @@ export function StopAll({
   );
 }
 
-/** The input of a list of grants, of any page. */
-type ListedInput = object & { readonly datacenter?: string | undefined };
-
-/** The same in this datacenter alone. */
-function inputHere(input: ListedInput): ListedInput {
-  return { ...input, datacenter: undefined };
-}
-
-interface Matching {
-  readonly items: GrantView[];
-  /** Whether more match than one bulk action may have. */
-  readonly isCut: boolean;
-}
+const EVERYTHING: Part = {};
 
 /**
- * Reads everything that the search of a list finds in this datacenter, page by page, up to what one bulk action may have.
- * `readCount` grows meanwhile; null while nothing is read.
+ * Reads what the search of a list finds in this datacenter, page by page, up to what one bulk action may have.
+ * `readCount`, the number of rows, grows meanwhile; null while nothing is read.
  */
-function useMatching(face: GrantFace, input: ListedInput) {
+function useMatching(face: GrantFace, input: ListedInput, of = EVERYTHING) {
   const client = useQueryClient();
   const [readCount, setReadCount] = useState<number | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
@@ -238,35 +225,30 @@ function useMatching(face: GrantFace, input: ListedInput) {
       setReadCount(0);
       setError(null);
       try {
-        const items: GrantView[] = [];
-        let cursor: string | null = null;
-        do {
-          const page: ListPage<GrantView> = await client.query({
-            ...query(GROUP_OF[face], 'list', {
-              ...inputHere(input),
-              cursor: cursor ?? undefined,
-              limit: LIMITS.pageSizeMax,
+        const matching = await readMatching(
+          (cursor) =>
+            client.query({
+              ...query(GROUP_OF[face], 'list', { ...matchingInput(input, of), cursor }),
+              // Only for the selection: no other part of the page shows it.
+              staleTime: 0,
+              gcTime: 0,
             }),
-            // Only for the selection: no other part of the page shows it.
-            staleTime: 0,
-            gcTime: 0,
-          });
-          if (isGone.current) return;
-          items.push(...page.items);
-          cursor = page.nextCursor;
-          setReadCount(items.length);
-        } while (cursor !== null && items.length < LIMITS.bulkItemsMax);
-        onRead({
-          items: items.slice(0, LIMITS.bulkItemsMax),
-          isCut: cursor !== null || items.length > LIMITS.bulkItemsMax,
-        });
+          {
+            ...of,
+            onPage(count) {
+              if (!isGone.current) setReadCount(count);
+              return !isGone.current;
+            },
+          },
+        );
+        if (matching !== undefined) onRead(matching);
       } catch (failure) {
         if (!isGone.current) setError(failure as ApiError);
       } finally {
         if (!isGone.current) setReadCount(null);
       }
     },
-    [client, face, input],
+    [client, face, input, of],
   );
   return { read, readCount, error };
 }

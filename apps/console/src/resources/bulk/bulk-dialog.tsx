@@ -144,6 +144,8 @@ function useHeld(items: readonly GrantView[] | null) {
   useEffect(() => {
     if (items === null) return;
     reset();
+    // An empty selection is refused, and there is nothing to count.
+    if (items.length === 0) return;
     mutate({ items: items.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken })) });
   }, [items, mutate, reset]);
   const nowMs = useDatabaseNow();
@@ -158,7 +160,7 @@ function useHeld(items: readonly GrantView[] | null) {
     return {
       held,
       stopsWithinMs: preview.data?.stopsWithinMs ?? longestMs(),
-      counting: countingOf(preview.data !== undefined, preview.isError),
+      counting: countingOf(preview.data !== undefined || all.length === 0, preview.isError),
     };
   }, [items, preview.data, preview.isError, nowMs]);
 }

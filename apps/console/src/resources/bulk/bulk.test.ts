@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest';
+import { LIMITS } from '@leasehold/keys-core';
+import type { GrantView } from '~/resources/grant-view.ts';
+import { heldKeyForTest } from '~/resources/grant-for-test.ts';
 import {
   bulkProgressText,
   bulkScope,
   bulkSteps,
   bulkTitle,
+  HELD_ALONE,
   lookAgainMs,
+  matchingInput,
+  readMatching,
+  searchOf,
   selectionText,
+  stopNote,
   stoppingText,
   worstCaseText,
 } from './bulk.ts';
@@ -30,6 +38,7 @@ describe('texts of bulk actions', () => {
     expect(text('lease', 3, 3)).toBe('All 3 selected are held.');
     expect(text('key', 1, 1)).toBe('The selected key is held.');
     expect(text('key', 2, 0)).toBe('None of the 2 selected keys is held.');
+    expect(text('key', 0, 0)).toBe('Nothing is held.');
   });
 
   it('do not say as if counted what could not be counted', () => {
@@ -72,4 +81,74 @@ it('a bulk action that nobody knows or may see is not asked for again', () => {
   expect(lookAgainMs(undefined, null)).toBeGreaterThan(0);
   expect(lookAgainMs(undefined, { isRetryable: true })).toBeGreaterThan(0);
   expect(lookAgainMs(undefined, { isRetryable: false })).toBe(false);
+});
+
+describe('everything that a search finds', () => {
+  const max = LIMITS.bulkItemsMax;
+  const grants = (count: number, stem: string, changes: Partial<GrantView> = {}): GrantView[] =>
+    Array.from({ length: count }, (_, at) =>
+      heldKeyForTest({ leaseId: `${stem}-${String(at)}`, ...changes }),
+    );
+  const ended = (count: number) => grants(count, 'ended', { endReason: 'released', phase: 'free' });
+
+  /** Reads a list of these pages. */
+  const read = (
+    pages: readonly (readonly GrantView[])[],
+    of: Parameters<typeof readMatching>[1] = {},
+  ) =>
+    readMatching((cursor) => {
+      const at = Number(cursor ?? 0);
+      const nextCursor = at + 1 < pages.length ? String(at + 1) : null;
+      return Promise.resolve({ items: pages[at] ?? [], nextCursor });
+    }, of);
+
+  it('has what is held behind more that has ended than one action may have', async () => {
+    const found = await read([ended(max), grants(2, 'held')], HELD_ALONE);
+    expect(found?.items.map(({ leaseId }) => leaseId)).toEqual(['held-0', 'held-1']);
+    expect(found?.isCut).toBe(false);
+  });
+
+  it('is cut where more is held than one action may have, not where more is listed', async () => {
+    const cut = await read([grants(max, 'held'), grants(1, 'more')], HELD_ALONE);
+    expect(cut).toMatchObject({ isCut: true });
+    expect(cut?.items).toHaveLength(max);
+    await expect(
+      read([[...ended(max), ...grants(max, 'held')]], HELD_ALONE),
+    ).resolves.toMatchObject({ isCut: false });
+  });
+
+  it('names each grant once, also one that was listed on two pages', async () => {
+    const found = await read([grants(2, 'held'), grants(3, 'held')]);
+    expect(found?.items.map(({ leaseId }) => leaseId)).toEqual(['held-0', 'held-1', 'held-2']);
+  });
+
+  it('is nothing once nobody waits for it any more', async () => {
+    const counts: number[] = [];
+    const onPage = (count: number): boolean => counts.push(count) < 2;
+    await expect(read([ended(3), ended(3), ended(3)], { onPage })).resolves.toBeUndefined();
+    expect(counts).toEqual([3, 6]);
+  });
+
+  it('is read in an order in which a renewal moves no row, and here', () => {
+    const listed = { namespace: 'rooms', sort: 'expiresAt', direction: 'desc', datacenter: 'all' };
+    const here = { namespace: 'rooms', sort: 'name', direction: 'asc', datacenter: undefined };
+    expect(matchingInput(listed)).toEqual({ ...here, limit: LIMITS.pageSizeMax });
+    expect(matchingInput(listed, HELD_ALONE)).toMatchObject({ endedWithinMs: 0 });
+  });
+
+  it('is of one search, whichever of its pages is shown', () => {
+    const first = { namespace: 'rooms' };
+    const second = { ...first, cursor: 'b' };
+    expect(searchOf(second)).toBe(searchOf(first));
+    expect(searchOf({ namespace: 'jobs' })).not.toBe(searchOf(first));
+  });
+
+  it('is stopped after its namespace was named, and what is left of it', () => {
+    const namespace = 'rooms';
+    const found = { items: grants(3, 'held'), isCut: false };
+    expect(stopNote({ namespace }, found, undefined)).toBe('The search is of the namespace rooms.');
+    const note = stopNote({ namespace, includeChildren: true }, { ...found, isCut: true }, 'dc1');
+    expect(note).toMatch(/^The search is of the namespace rooms and below\. Those of dc1 alone/u);
+    expect(note).toContain('the first 3: do it again for the rest when these have ended');
+  });
 });

@@ -1,11 +1,13 @@
-/** What bulk actions are called, and what they do, in words. Pure. */
+/** What bulk actions are about, what they are called and what they do, in words. */
+import { LIMITS, printableText } from '@leasehold/keys-core';
 import { useQuery } from '@tanstack/react-query';
 import { textParam, useQueryState } from '~/lib/address.ts';
-import { type ApiError, type Outputs, query } from '~/lib/api/api.ts';
+import { type ApiError, type Inputs, type Outputs, query } from '~/lib/api/api.ts';
 import { count, countText, duration } from '~/lib/format.ts';
 import type { ResourceRef } from '~/lib/routes.ts';
 import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
-import { FACE_WORDS, type GrantFace } from '~/resources/grant-view.ts';
+import { FACE_WORDS, type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
+import type { ListPage } from '~/ui/table/table-state.ts';
 
 const LOOK_EVERY_MS = 700;
 const STORED = 'leasehold.bulk';
@@ -130,6 +132,7 @@ interface Selected {
 
 function heldText(face: GrantFace, { selected, held }: Selected): string {
   const [one, many] = FACE_WORDS[face];
+  if (selected === 0) return 'Nothing is held.';
   if (held === selected) {
     return selected === 1
       ? `The selected ${one} is held.`
@@ -201,4 +204,99 @@ export function stoppingText(face: GrantFace, stopping: number, worstCaseMs: num
 /** What a failure's code means here. */
 export function failureText(code: string): string {
   return code === 'gone' ? 'had ended before' : code;
+}
+
+/** The input of a list of grants, of any page. */
+export type ListedInput = object &
+  Pick<Exclude<Inputs['keys']['list'], void>, 'datacenter' | 'namespace' | 'includeChildren'>;
+
+/** The same in this datacenter alone. */
+export function inputHere(input: ListedInput): ListedInput {
+  return { ...input, datacenter: undefined };
+}
+
+/**
+ * What to read, page by page, of what a list shows. In the order of names, whatever the list's own: a row that is
+ * renewed meanwhile has another place in the order of "Remaining", and would be left out or read twice.
+ */
+export function matchingInput(input: ListedInput, { isHeldAlone = false }: Part = {}) {
+  return {
+    ...inputHere(input),
+    ...(isHeldAlone ? { endedWithinMs: 0 } : {}),
+    sort: 'name',
+    direction: 'asc',
+    limit: LIMITS.pageSizeMax,
+  } as const;
+}
+
+/** Tells searches apart, not the pages of one. */
+export function searchOf(input: ListedInput): string {
+  return JSON.stringify({ ...input, cursor: undefined });
+}
+
+/** Which part of that is read. */
+export interface Part {
+  /** Whether what has ended is not asked for. */
+  readonly isHeldAlone?: boolean;
+  readonly isWanted?: (item: GrantView) => boolean;
+}
+
+/** How what is held is read, and nothing else. What was ended by force and is held back is listed, too. */
+export const HELD_ALONE: Part = { isHeldAlone: true, isWanted: isInForce };
+
+export interface Matching {
+  readonly items: readonly GrantView[];
+  /** Whether more match than one bulk action may have. */
+  readonly isCut: boolean;
+}
+
+/** No more pages are read for one bulk action: ten times the rows that it may have. */
+const PAGES_MAX = (10 * LIMITS.bulkItemsMax) / LIMITS.pageSizeMax;
+
+/**
+ * Reads page after page, up to what one bulk action may have of what `isWanted`, each grant once. Undefined if
+ * `onPage`, which gets the number of rows read so far, says `false`. @throws whatever `readPage` does.
+ */
+export async function readMatching(
+  readPage: (cursor: string | undefined) => Promise<ListPage<GrantView>>,
+  {
+    isWanted = () => true,
+    onPage = () => true,
+  }: Pick<Part, 'isWanted'> & { readonly onPage?: (readCount: number) => boolean } = {},
+): Promise<Matching | undefined> {
+  const found = new Map<string, GrantView>();
+  let readCount = 0;
+  let cursor: string | null = null;
+  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+    const page: ListPage<GrantView> = await readPage(cursor ?? undefined);
+    readCount += page.items.length;
+    if (!onPage(readCount)) return undefined;
+    for (const item of page.items) if (isWanted(item)) found.set(item.leaseId, item);
+    cursor = page.nextCursor;
+    if (cursor === null || found.size >= LIMITS.bulkItemsMax) break;
+  }
+  return {
+    items: [...found.values()].slice(0, LIMITS.bulkItemsMax),
+    isCut: cursor !== null || found.size > LIMITS.bulkItemsMax,
+  };
+}
+
+/** What is to be known about everything of a namespace, before it is stopped. `here`: the one of several datacenters. */
+export function stopNote(
+  { namespace, includeChildren = false }: ListedInput,
+  found: Matching | undefined,
+  here: string | undefined,
+): string {
+  const below = includeChildren ? ' and below' : '';
+  return [
+    `The search is of the namespace ${printableText(String(namespace))}${below}.`,
+    ...(here === undefined
+      ? []
+      : [`Those of ${here} alone: use the console of each other datacenter.`]),
+    ...(found?.isCut === true
+      ? [
+          `There are more. These are the first ${count(found.items.length)}: do it again for the rest when these have ended.`,
+        ]
+      : []),
+  ].join(' ');
 }
