@@ -20,7 +20,7 @@ import {
   SLOW_LANE_LOCK_TIMEOUT_MS,
   watchClock,
 } from './granting.ts';
-import { isForSlot, judge, slotOf, type Verdict } from './pooling.ts';
+import { isForSlot, judge, type LastTry, slotOf, type Verdict } from './pooling.ts';
 import type { Granted } from './sql/grant-rows.ts';
 import { grantAll, NOT_ALL } from './sql/grant-all.ts';
 import {
@@ -117,12 +117,13 @@ async function grantTogether(
     tries <= TRIES_MAX && contended < GRANT_TRIES_MAX;
     tries += 1
   ) {
-    const grants = await tryTogether(store, wanted, contended > 0);
+    const lastTry: LastTry = { overstayed: [] };
+    const grants = await tryTogether(store, wanted, { mayWait: contended > 0, lastTry });
     if (grants !== undefined) {
       wakeBehind(store, wanted);
       return { outcome: 'granted', grants };
     }
-    const found = await look(store, store.transitions, wanted);
+    const found = await look(store, store.transitions, wanted, lastTry);
     const isReady = await makeReady(store, store.transitions, { wanted, found });
     wanted = found.map(({ request }) => request);
     if (isReady) contended += 1;
@@ -145,13 +146,13 @@ function wakeBehind(store: KernelStore, requests: readonly GrantRequest[]): void
 async function tryTogether(
   store: KernelStore,
   requests: readonly GrantRequest[],
-  mayWait: boolean,
+  { mayWait, lastTry }: { readonly mayWait: boolean; readonly lastTry: LastTry },
 ): Promise<Grant[] | undefined> {
   const sentAtMs = store.clock.nowMs();
   let granted: Granted;
   try {
     granted = await timed(store, 'grant', () =>
-      mayWait ? waitAndGrant(store, requests) : grantAtOnce(store, requests),
+      mayWait ? waitAndGrant(store, requests, lastTry) : grantAtOnce(store, requests, lastTry),
     );
   } catch (error) {
     if (sqlStateOf(error) === LOCK_NOT_AVAILABLE) await assertTableIsOpen(store, error);
@@ -166,18 +167,27 @@ async function tryTogether(
   return inOrder(store, requests, grants);
 }
 
-function grantAtOnce(store: KernelStore, requests: readonly GrantRequest[]): Promise<Granted> {
+function grantAtOnce(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  lastTry: LastTry,
+): Promise<Granted> {
   const { transitions } = store;
+  const how = { onLocked: 'skip', lastTry } as const;
   return requests.some(isForSlot)
-    ? transitions.$transaction((tx) => grantBoth(store, tx, requests, 'skip'))
-    : grantBoth(store, transitions, requests, 'skip');
+    ? transitions.$transaction((tx) => grantBoth(store, tx, requests, how))
+    : grantBoth(store, transitions, requests, how);
 }
 
-function waitAndGrant(store: KernelStore, requests: readonly GrantRequest[]): Promise<Granted> {
+function waitAndGrant(
+  store: KernelStore,
+  requests: readonly GrantRequest[],
+  lastTry: LastTry,
+): Promise<Granted> {
   return store.slowLane.$transaction(async (tx) => {
     await limitLockWait(tx, SLOW_LANE_LOCK_TIMEOUT_MS);
     await readClock(store, tx);
-    return grantBoth(store, tx, requests, 'wait');
+    return grantBoth(store, tx, requests, { onLocked: 'wait', lastTry });
   });
 }
 
@@ -201,7 +211,7 @@ async function grantBoth(
   store: KernelStore,
   sql: Sql<'guests' | 'slowLane' | 'transitions'>,
   requests: readonly GrantRequest[],
-  onLocked: 'skip' | 'wait',
+  { onLocked, lastTry }: { readonly onLocked: 'skip' | 'wait'; readonly lastTry: LastTry },
 ): Promise<Granted> {
   const slots = requests.filter(isForSlot);
   const alone = requests.filter((request) => !isForSlot(request));
@@ -209,6 +219,7 @@ async function grantBoth(
   const how = () => ({ guard: guardNow(store), onLocked, leaseCount });
   if (slots.length === 0) return grantAll(sql, alone, how());
   const pooled = await grantSlots(sql, slots, how());
+  lastTry.overstayed = pooled.overstayed;
   if (pooled.grants.size === 0) return pooled;
   if (pooled.grants.size < slots.length) throw new NotAll();
   if (alone.length === 0) return pooled;
@@ -238,6 +249,7 @@ async function look(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly GrantRequest[],
+  lastTry?: LastTry,
 ): Promise<Found[]> {
   const refusals = await lookAtRefusals(store, sql, requests);
   const found = requests.map((request, place) => foundOf(store, request, refusals[place]));
@@ -245,7 +257,7 @@ async function look(
     isForSlot(request) && verdict === undefined ? request : [],
   );
   if (slots.length === 0) return found;
-  const { verdicts, missing, totals } = await judge(store, sql, slots);
+  const { verdicts, missing, totals } = await judge(store, sql, slots, lastTry?.overstayed);
   return found.map((one) =>
     isForSlot(one.request) && one.verdict === undefined
       ? {
@@ -278,14 +290,23 @@ function foundOf(
   }
 }
 
-/** Opens the pools that are not there yet. @returns whether nothing had to be done before the next try. */
+/**
+ * Opens the pools that are not there yet. @returns whether nothing had to be done before the next try.
+ * @throws {LeaseError} `grant.contended` while a declaration is being changed for longer than the connection waits.
+ */
 async function makeReady(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   { wanted, found }: { readonly wanted: readonly GrantRequest[]; readonly found: readonly Found[] },
 ): Promise<boolean> {
   const missing = found.flatMap((one) => one.missing);
-  if (missing.length > 0) await openPools(sql, missing, guardNow(store));
+  if (missing.length > 0) {
+    const how = { guard: guardNow(store), onLocked: 'wait' } as const;
+    await openPools(sql, missing, how).catch((cause: unknown) => {
+      if (databaseFailureOf(cause) !== 'contention') throw cause;
+      throw new LeaseError('grant.contended', undefined, { cause });
+    });
+  }
   return missing.length === 0 && found.every(({ request }, place) => request === wanted[place]);
 }
 
@@ -305,14 +326,19 @@ export async function preparePools(
 }
 
 /**
- * Why one is refused whose tries have all met a lock or a change: see {@link refusalOfAll}. @returns undefined for no
+ * Why those are refused whose tries have all met a lock or a change: see {@link refusalOfAll}. @returns undefined for no
  * reason that is known.
+ * @throws {LeaseError} of leases that cannot be held as they are wanted, with its place if there are several.
  */
 export async function refusalAtLast(
   store: KernelStore,
-  request: GrantRequest,
+  requests: GrantRequests,
+  lastTry: LastTry,
 ): Promise<RefusedAll | { outcome: 'recorded' } | undefined> {
-  return refusalOfAll(store, await look(store, store.transitions, [request]), true);
+  const found = await look(store, store.transitions, requests, lastTry);
+  const [one, ...others] = found;
+  if (one?.verdict instanceof LeaseError && others.length === 0) throw one.verdict;
+  return refusalOfAll(store, found, true);
 }
 
 /**
@@ -325,12 +351,15 @@ export async function grantAllWithin(
   store: KernelStore,
   tx: Sql<'guests'>,
   requests: GrantRequests,
+  lastTry: LastTry = { overstayed: [] },
 ): Promise<Grant[] | undefined> {
+  lastTry.overstayed = [];
   await readClock(store, tx);
   let wanted: readonly GrantRequest[] = requests;
   for (let tries = 1; tries <= TRIES_WITHIN_MAX; tries += 1) {
     const sentAtMs = store.clock.nowMs();
-    const { grants } = await grantBoth(store, tx, wanted, 'wait').catch((error: unknown) => {
+    const how = { onLocked: 'wait', lastTry } as const;
+    const { grants } = await grantBoth(store, tx, wanted, how).catch((error: unknown) => {
       throw sqlStateOf(error) === NOT_ALL ? new NotAll(error) : error;
     });
     watchClock(store, grants.values(), sentAtMs);

@@ -23,7 +23,7 @@ export { inFence, isLeaseId, notHeld } from './fenced-transaction.ts';
 export { assertRecurrence, windowsFrom } from './freeze-windows.ts';
 export { instant, readStoppingFreezes } from './sql/freezes.ts';
 export { lookAtRefusals, observeHandover, prepareGrants, refusedOutcome } from './granting.ts';
-export { grantWithin } from './pooling.ts';
+export { grantWithin, type LastTry } from './pooling.ts';
 export {
   createGroupGranter,
   type GrantAllOutcome,

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { invariant } from '../kernel/errors.ts';
 import type { Grant, GrantRequest } from '../kernel/lease.ts';
@@ -375,53 +374,6 @@ test('a permit whose answer was lost with the connection is found, and its calle
   expect(answer.grant).toMatchObject({ leaseId: request.leaseId, name: request.name });
   const renewed = await kernel.leases.renew('lease', renewalOf(answer.grant));
   expect(renewed.outcome).toBe('renewed');
-});
-
-describe('a pool that a transaction keeps locked', () => {
-  test('delays no answer of a request beside it in one statement while it is tried again', async () => {
-    const kernel = await openKernel();
-    await declarePermits(kernel, { perKey: 2 });
-    for (const name of ['a', 'b']) await granted(kernel, { mode: 'permit', name });
-    let isAnswered = false;
-
-    const locked = await kernel.store.general.$transaction(async (tx) => {
-      await tx.$queryRaw`select name from lease where name = 'a' for update`;
-      const first = kernel.leases.grant(permit({ name: 'a' })).finally(() => {
-        isAnswered = true;
-      });
-      const second = kernel.leases.grant(permit({ name: 'b' }));
-      const both = Promise.allSettled([first, second]);
-      expect((await second).outcome).toBe('granted');
-      await setImmediate();
-      expect(isAnswered).toBe(false);
-      return { both };
-    });
-
-    await locked.both;
-  });
-
-  test.each([
-    ['whose own row is locked', true],
-    ['that is not open yet', false],
-  ])('%s keeps no other pool back', async (_which, isOpen) => {
-    const kernel = await openKernel();
-    const first = await granted(kernel, { name: 'a' });
-    await kernel.leases.release('lease', releaseOf(first));
-    await declarePermits(kernel, { perKey: 2 });
-    if (isOpen) await granted(kernel, { mode: 'permit', name: 'a' });
-
-    const [locked, other] = await kernel.store.general.$transaction(async (tx) => {
-      await tx.$queryRaw`select name from lease where name = 'a' for update`;
-      const asked = [permit({ name: 'a' }), permit({ name: 'b' })];
-      return Promise.all(
-        asked.map((request) => kernel.leases.grant(request).catch((error: unknown) => error)),
-      );
-    });
-
-    expect(other).toMatchObject({ outcome: 'granted' });
-    expect(locked).toMatchObject({ code: 'grant.contended' });
-    expect((await kernel.leases.grant(permit({ name: 'a' }))).outcome).toBe('granted');
-  });
 });
 
 describe('shared and exclusive', () => {

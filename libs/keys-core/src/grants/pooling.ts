@@ -1,4 +1,5 @@
 /** What becomes of requests for slots of pools: granted, refused with the reason, or tried again. */
+import type { Coalescer } from '../kernel/coalesce.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import {
   type GrantOutcome,
@@ -34,7 +35,7 @@ import { keyText } from './sql/requests.ts';
 
 /** How often a statement is sent while other controllers grant of the same pool at the same moment. */
 const TRIES_MAX = 10;
-/** The pause before each further one. */
+/** About how long the pause before each further one is. */
 const RETRY_MS = 10;
 /** In a transaction the first try may find that the pool does not exist. */
 const TRIES_WITHIN_MAX = 2;
@@ -93,14 +94,16 @@ export function createPools(store: KernelStore): Pools {
       idempotencyKey === undefined ? [leaseId] : [leaseId, keyText({ principal, idempotencyKey })],
     inFlightMax: GRANTS_IN_FLIGHT_MAX,
   };
-  // Those that must be tried again, by themselves: they withhold no answers of others.
-  const repeats = createCoalescer<SlotRequest, GrantOutcome>({
+  // Those that must be tried again, by themselves, and each try by itself: they withhold no answers of others.
+  const repeats: Coalescer<Repeat, GrantOutcome> = createCoalescer({
     ...ofGrants,
-    run: (requests) => grantRepeatedly(store, requests),
+    keysOf: ({ request }) => ofGrants.keysOf(request),
+    run: (asked) => grantAgain(store, asked, (next) => repeats.submit(next)),
   });
   const grants = createCoalescer<SlotRequest, GrantOutcome>({
     ...ofGrants,
-    run: (requests) => grantBatch(store, requests, (request) => repeats.submit(request)),
+    run: (requests) =>
+      grantBatch(store, requests, (request) => repeats.submit({ request, tries: 1 })),
     onBatch: (size) => store.observer.batch('grant', size),
   });
   const reads = createCoalescer<SlotRequest, Verdict>({
@@ -129,10 +132,12 @@ export async function grantWithin(
   store: KernelStore,
   tx: Sql<'guests'>,
   request: GrantRequest,
+  lastTry: LastTry = { overstayed: [] },
 ): Promise<GrantOutcome | undefined> {
-  if (isForSlot(request)) return grantSlotWithin(store, tx, request);
+  lastTry.overstayed = [];
+  if (isForSlot(request)) return grantSlotWithin(store, tx, request, lastTry);
   const outcome = await grantPlainWithin(store, tx, request);
-  return inPool(request, outcome, (slot) => grantSlotWithin(store, tx, slot));
+  return inPool(request, outcome, (slot) => grantSlotWithin(store, tx, slot, lastTry));
 }
 
 /** The own row of the pool stays locked until the caller's transaction ends: others wait, or try again. */
@@ -140,13 +145,20 @@ async function grantSlotWithin(
   store: KernelStore,
   tx: Sql<'guests'>,
   request: SlotRequest,
+  lastTry: LastTry,
 ): Promise<GrantOutcome | undefined> {
   await readClock(store, tx);
   const answers = new Map<string, Answer>();
   for (let tries = 0; tries < TRIES_WITHIN_MAX && answers.size === 0; tries += 1) {
-    await grantOnce(store, tx, [request], { answers, atLast: new Map(), onLocked: 'wait' });
+    const how = { answers, atLast: new Map<string, Answer>(), onLocked: 'wait', lastTry } as const;
+    await grantOnce(store, tx, [request], how);
   }
   return answers.get(request.leaseId)?.();
+}
+
+/** Of the last try: the grants that have run out and whose holders keep their slots locked, by lease id. */
+export interface LastTry {
+  overstayed: readonly string[];
 }
 
 /** Why a request was not granted; `again`: nothing is in its way now. */
@@ -185,29 +197,40 @@ async function grantBatch(
   return requests.map((request) => answers.get(request.leaseId)?.() ?? repeat(request));
 }
 
-/** Tries until each of them is answered, or contended. */
-async function grantRepeatedly(
+/** A request that is tried again, and which of these tries it is. */
+interface Repeat {
+  readonly request: SlotRequest;
+  readonly tries: number;
+}
+
+/** Tries once, and hands on what is open then after a pause, or answers it when this was the last try. */
+async function grantAgain(
   store: KernelStore,
-  requests: readonly SlotRequest[],
+  asked: readonly Repeat[],
+  repeat: (next: Repeat) => Promise<GrantOutcome>,
 ): Promise<(GrantOutcome | Promise<GrantOutcome>)[]> {
+  const requests = asked.map(({ request }) => request);
   const answers = new Map<string, Answer>();
   const atLast = new Map<string, Answer>();
-  let open = requests;
-  for (let tries = 0; tries < TRIES_MAX && open.length > 0; tries += 1) {
-    if (tries > 0) await pause(store, RETRY_MS);
-    try {
-      await grantOnce(store, store.transitions, open, { answers, atLast, onLocked: 'skip' });
-    } catch (error) {
-      const isLast = tries + 1 >= GRANT_TRIES_MAX;
-      await settleFailed(store, { requests: open, answers, isLast }, error);
-    }
-    open = requests.filter(({ leaseId }) => !answers.has(leaseId));
+  try {
+    await grantOnce(store, store.transitions, requests, { answers, atLast, onLocked: 'skip' });
+  } catch (error) {
+    const open = requests.filter(({ leaseId }) => !answers.has(leaseId));
+    // With one that fails then, all fail: the coalescer halves them until it is alone, and the others are tried again.
+    const isLast = asked.some(({ tries }) => tries >= GRANT_TRIES_MAX);
+    await settleFailed(store, { requests: open, answers, isLast }, error);
   }
-  return requests.map(
-    ({ leaseId }) =>
-      (answers.get(leaseId) ?? atLast.get(leaseId))?.() ??
-      Promise.reject(new LeaseError('grant.contended')),
-  );
+  // One pause for all: they go on together, as far as they may.
+  let paused: Promise<void> | undefined;
+  return asked.map(({ request, tries }) => {
+    const answer = answers.get(request.leaseId);
+    if (answer !== undefined) return answer();
+    if (tries < TRIES_MAX) {
+      paused ??= pause(store, RETRY_MS * (0.5 + store.ids.random()));
+      return paused.then(() => repeat({ request, tries: tries + 1 }));
+    }
+    return atLast.get(request.leaseId)?.() ?? Promise.reject(new LeaseError('grant.contended'));
+  });
 }
 
 /**
@@ -248,6 +271,7 @@ interface Tries {
   readonly atLast: Map<string, Answer>;
   /** What is done about pools of which another transaction grants. */
   readonly onLocked: 'skip' | 'wait';
+  readonly lastTry?: LastTry | undefined;
 }
 
 /**
@@ -258,15 +282,16 @@ async function grantOnce(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
-  { answers, atLast, onLocked }: Tries,
+  { answers, atLast, onLocked, lastTry }: Tries,
 ): Promise<boolean> {
   const sentAtMs = store.clock.nowMs();
-  const { grants, seen } = await timed(store, 'grant', () =>
+  const { grants, seen, overstayed } = await timed(store, 'grant', () =>
     grantSlots(sql, requests, { guard: guardNow(store), onLocked }),
   ).catch((error: unknown) => {
     if (databaseFailureOf(error) !== 'lost') throw error;
     throw new LeaseError('request.outcome_unknown', undefined, { cause: error });
   });
+  if (lastTry !== undefined) lastTry.overstayed = overstayed;
   // In a transaction of the caller's nothing is written for certain before that is committed.
   if (sql === store.transitions) store.witness.saw(seen);
   watchClock(store, grants.values(), sentAtMs);
@@ -276,7 +301,7 @@ async function grantOnce(
   }
   const refused = requests.filter(({ leaseId }) => !grants.has(leaseId));
   if (refused.length === 0) return false;
-  const { verdicts, missing } = await judge(store, sql, refused);
+  const { verdicts, missing } = await judge(store, sql, refused, overstayed);
   for (const request of refused) {
     const verdict = verdicts.get(request.leaseId) ?? AGAIN;
     if (verdict instanceof LeaseError) {
@@ -286,12 +311,10 @@ async function grantOnce(
     } else if (verdict.atLast !== undefined) {
       const held = verdict.atLast;
       atLast.set(request.leaseId, () => countRefusal(store, request, held));
-    } else {
-      atLast.delete(request.leaseId);
     }
   }
   if (missing.length === 0) return false;
-  await openPools(sql, missing, guardNow(store));
+  await openPools(sql, missing, { guard: guardNow(store), onLocked });
   return true;
 }
 
@@ -304,14 +327,18 @@ export interface Judged {
   readonly totals: ReadonlyMap<string, number | null>;
 }
 
-/** Finds why each of these requests was not granted. Locks nothing. */
+/**
+ * Finds why each of these requests was not granted. Locks nothing.
+ * @param overstayed of the try before: see {@link LastTry}.
+ */
 export async function judge(
   store: KernelStore,
   sql: Sql<'guests' | 'transitions'>,
   requests: readonly SlotRequest[],
+  overstayed: LastTry['overstayed'] = [],
 ): Promise<Judged> {
   const refusals = await lookAtRefusals(store, sql, requests);
-  const pools = await readPools(sql, requests, guardNow(store));
+  const pools = await readPools(sql, requests, guardNow(store), overstayed);
   const missing: AskedPool[] = [];
   const verdicts = new Map<string, Verdict>();
   const totals = new Map<string, number | null>();
@@ -347,7 +374,7 @@ function verdictOf(store: KernelStore, request: SlotRequest, met: Met): Verdict 
   if (!pool.isOpen) return undefined;
   if (!pool.isEntitled) return inTheWay(store, request, met);
   const { byAtLast: by } = pool;
-  if (by === undefined || !isFull(request, withRunOut(pool))) return AGAIN;
+  if (by === undefined || !isFull(request, withOverstayed(pool))) return AGAIN;
   return { ...AGAIN, atLast: heldBy(request, met, { by, doubtMs: 0 }) };
 }
 
@@ -391,13 +418,13 @@ function heldBy(
 
 type Limits = Pick<MetPool, 'perKey' | 'total' | 'usedOfKey' | 'usedOfAll' | 'exclusiveCount'>;
 
-/** The pool if grants that have run out count as held. */
-function withRunOut(pool: MetPool): Limits {
+/** The pool if those that have overstayed count as holders. */
+function withOverstayed(pool: MetPool): Limits {
   return {
     ...pool,
-    usedOfKey: pool.usedOfKey + pool.runOutOfKey,
-    usedOfAll: pool.usedOfAll + pool.runOutOfAll,
-    exclusiveCount: pool.exclusiveCount + pool.runOutExclusive,
+    usedOfKey: pool.usedOfKey + pool.overstayedOfKey,
+    usedOfAll: pool.usedOfAll + pool.overstayedOfAll,
+    exclusiveCount: pool.exclusiveCount + pool.overstayedAlone,
   };
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { grantAllWithin } from '../grants/index.ts';
+import { waitUntil } from '@leasehold/testing';
+import { grantAllWithin, refusalAtLast } from '../grants/index.ts';
 import { age, aRequest } from '../testing/kernel-fixture.ts';
 import {
   acquire,
@@ -24,6 +25,23 @@ import {
   releasedAll,
   shared,
 } from '../testing/together-fixture.ts';
+
+/** Whether a statement waits for a row that another transaction has locked. */
+async function waitsForLock({ store }: Awaited<ReturnType<typeof openLeases>>): Promise<boolean> {
+  const waiting = await store.general.$queryRaw<unknown[]>`
+    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  return waiting.length > 0;
+}
+
+test('why one lease alone is refused at last names no list of leases', async () => {
+  const { store } = await openLeases();
+  const request = aRequest({ mode: 'permit' });
+
+  await expect(refusalAtLast(store, [request], { overstayed: [] })).rejects.toMatchObject({
+    code: 'lease.permits_not_declared',
+    message: expect.not.stringContaining('scopes') as string,
+  });
+});
 
 describe('an acquire of several leases, of which others may hold some too', () => {
   test('has each lease in its mode: a permit, a share and one alone, all or none', async () => {
@@ -70,6 +88,23 @@ describe('an acquire of several leases, of which others may hold some too', () =
     });
 
     expect(refused).toMatchObject({ outcome: 'held', key: '1', by: 'bob' });
+  });
+
+  test('opens a pool whose declaration is being changed when that is done', async () => {
+    const at = await openLeases();
+    await declarePermits(at, { perKey: 1 }, 'exports');
+
+    const asked = await at.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select namespace from lease_declaration where namespace = 'exports' for update`;
+      let isAnswered = false;
+      const answer = acquireAll(at, [permit('exports', '1'), 'a']).finally(() => {
+        isAnswered = true;
+      });
+      await waitUntil(async () => isAnswered || (await waitsForLock(at)));
+      return { answer };
+    });
+
+    expect((await asked.answer).outcome).toBe('granted');
   });
 
   test('without a mode it takes permits, and shared leases alone', async () => {

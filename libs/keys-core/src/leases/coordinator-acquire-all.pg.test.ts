@@ -2,7 +2,7 @@ import { invariant } from '../kernel/errors.ts';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { aCoordinator, aUseCase, makeNotes, note } from '../testing/coordinator-fixture.ts';
-import { openKernel } from '../testing/kernel-fixture.ts';
+import { age, granted, openKernel } from '../testing/kernel-fixture.ts';
 import { lineOf } from '../testing/lease-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
 import type { CoordinatorAcquireAll } from './coordinator-types.ts';
@@ -68,6 +68,21 @@ describe('several leases of a coordinator', () => {
 
     expect(refused).toMatchObject({ outcome: 'held', key: 'b', by: 'bob' });
     await expect(waiting).resolves.toMatchObject({ outcome: 'granted' });
+  });
+
+  test('with hooks learn that one is held whose last holder let it run out, and keeps its row locked', async () => {
+    const kernel = await openKernel();
+    await declarePermits(kernel, { perKey: 1 });
+    const old = await granted(kernel, { mode: 'permit', name: 'a' });
+    await age(kernel, old.leaseId, 61_000);
+
+    const answer = await kernel.store.general.$transaction(async (tx) => {
+      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
+      const leases = ['b', 'a'].map((name) => aUseCase(name, { willInsert: () => undefined }));
+      return aCoordinator(kernel, 'bob').acquireAll(leases, 0);
+    });
+
+    expect(answer).toMatchObject({ outcome: 'held', key: 'a', by: 'alice' });
   });
 
   test('a lease that is in the list twice is refused, with its place', async () => {

@@ -12,6 +12,7 @@ import {
   grantAllWithin,
   type GrantRequests,
   guardNow,
+  type LastTry,
   lookAtRefusals,
   prepareGrants,
   preparePools,
@@ -42,6 +43,7 @@ import {
   type GrantHook,
   grantWithHook,
   LOCK_MS,
+  orRefusal,
 } from './coordinator-transactions.ts';
 import type { AnyUseCase } from './coordinator-types.ts';
 import type { HeldAnswer } from './lease-types.ts';
@@ -202,20 +204,21 @@ export function grantOneHooked<Tx>(
   });
 }
 
-/** A request for several: one statement grants them, and all hooks are in its transaction. */
+/** A request for several: one statement grants them, and all hooks are in its transaction. Held as one is. */
 export function grantAllHooked<Tx>(
   store: CoordinatorStore<Tx>,
   asking: Asking<HeldAllAnswer>,
   { leases, requests, signal }: Wanted<Tx>,
 ): Promise<Asked<GrantAllOutcome>> {
   const boundMs = Math.min(...requests.map(({ ladder }) => boundOf(ladder)));
-  return withGrantHooks(leases, (hooks) =>
-    retryContention(store, async () => {
+  const lastTry: LastTry = { overstayed: [] };
+  return withGrantHooks(leases, (hooks) => {
+    const granting = retryContention(store, async (): Promise<Asked<GrantAllOutcome>> => {
       const localTimeMs = store.clock.nowMs();
       const grants = await guestTransaction(store, async (guest) => {
         await boundTransaction(guest.sql, { boundMs, lockMs: LOCK_MS });
         return withinBound(store, boundMs, async () => {
-          const all = await grantAllWithin(store, guest.sql, requests);
+          const all = await grantAllWithin(store, guest.sql, requests, lastTry);
           for (const [place, grant] of (all ?? []).entries()) {
             const hook = hooks[place];
             if (hook !== undefined) await callGrantHook(guest, hook, { grant, localTimeMs });
@@ -228,8 +231,9 @@ export function grantAllHooked<Tx>(
       const outcome = await asking.refusal(requests);
       if (outcome === undefined) throw new LeaseError('grant.contended');
       return { outcome, localTimeMs };
-    }),
-  );
+    });
+    return orRefusal(store, granting, { requests, lastTry });
+  });
 }
 
 /** The places in line are gone: they became grants whose answer was lost, or are lost permanently. */

@@ -3,8 +3,10 @@ import {
   boundTransaction,
   closeBefore,
   ensureLeaseRow,
+  type GrantRequests,
   grantWithin,
   inFence,
+  type LastTry,
   notHeld,
   observeHeld,
   prepareGrants,
@@ -34,6 +36,7 @@ import {
   retryContention,
   withinBound,
 } from '../postgres/guest-transaction.ts';
+import type { KernelStore } from '../postgres/kernel-store.ts';
 import type { Sql } from '../postgres/sql.ts';
 import { leaseDeadlines } from './acquire-answers.ts';
 
@@ -66,12 +69,13 @@ export async function grantWithHook<Tx>(
   assertWanted: () => void,
 ): Promise<Asked<GrantOutcome>> {
   const boundMs = boundOf(request.ladder);
+  const lastTry: LastTry = { overstayed: [] };
   const once = (): Promise<Asked<GrantOutcome>> =>
     guestTransaction(store, async (guest) => {
       await boundTransaction(guest.sql, { boundMs, lockMs: LOCK_MS });
       return withinBound(store, boundMs, async () => {
         const localTimeMs = store.clock.nowMs();
-        const outcome = await grantWithin(store, guest.sql, request);
+        const outcome = await grantWithin(store, guest.sql, request, lastTry);
         if (outcome === undefined) throw new LeaseError('grant.contended');
         if (outcome.outcome === 'granted') {
           await callGrantHook(guest, hook, { grant: outcome.grant, localTimeMs });
@@ -83,17 +87,30 @@ export async function grantWithHook<Tx>(
   // On a connection of its own, so not in the transaction: the pool may have no second one.
   await prepareGrants(store, [request]);
   await ensureLeaseRow(store.transitions, request);
+  return orRefusal(store, retryContention(store, once), { requests: [request], lastTry });
+}
+
+/**
+ * What `grants` gives. When all of its tries were contended, the refusal instead, if there is one: a last holder has let
+ * a lease run out, and keeps its row locked in a fenced transaction.
+ */
+export async function orRefusal<Granted>(
+  store: KernelStore,
+  grants: Promise<Granted>,
+  { requests, lastTry }: { readonly requests: GrantRequests; readonly lastTry: LastTry },
+): Promise<Granted | Asked<RefusedAtLast>> {
   try {
-    return await retryContention(store, once);
+    return await grants;
   } catch (error) {
     if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
-    // Its last holder has let it run out, and keeps the row locked in a fenced transaction.
     const localTimeMs = store.clock.nowMs();
-    const outcome = await refusalAtLast(store, request);
+    const outcome = await refusalAtLast(store, requests, lastTry);
     if (outcome === undefined) throw error;
     return { outcome, localTimeMs };
   }
 }
+
+type RefusedAtLast = NonNullable<Awaited<ReturnType<typeof refusalAtLast>>>;
 
 export function callGrantHook<Tx>(
   guest: GuestTransaction<Tx>,

@@ -7,6 +7,7 @@ import {
   C,
   fragment,
   isFound,
+  NO_FRAGMENT,
   type Sql,
   textArray,
   TOKEN_FLOOR,
@@ -24,20 +25,26 @@ export interface AskedPool extends Named {
   readonly hasTotal: boolean;
 }
 
+interface OpenOptions {
+  readonly guard: Pick<GrantGuard, 'belief'>;
+  /** What is done about declarations that another transaction changes. */
+  readonly onLocked: 'skip' | 'wait';
+}
+
 /**
  * Makes the own rows of pools, where nobody holds the scope; of a scope that somebody holds it does nothing.
  *
  * - **Locks** only rows that look free and that nobody has locked, and judges once they are locked.
  * - **With permits** only as the declaration is by then, which it locks: a total that comes or goes looks for
- *   the rows that this makes, see `declarePermits`. While another transaction changes it, nothing is made: the next try
- *   does.
+ *   the rows that this makes, see `declarePermits`. While another transaction changes it, this waits; or nothing is made,
+ *   and the next try does, where a statement is for requests of several callers.
  * - **A grant that has run out** and that nobody has ended is ended here, with its one event.
  * - **Index**: the primary keys.
  */
 export async function openPools(
   sql: Sql<'transitions' | 'guests'>,
   pools: readonly AskedPool[],
-  { belief }: Pick<GrantGuard, 'belief'>,
+  { guard: { belief }, onLocked }: OpenOptions,
 ): Promise<void> {
   await sql.$queryRaw`
     with asked as materialized (
@@ -55,7 +62,7 @@ export async function openPools(
       where d.permits_per_key is not null
         and d.namespace in (select a.namespace from asked a where a.kind = 'permit')
       order by d.namespace
-      for share of d skip locked
+      for share of d ${onLocked === 'skip' ? fragment`skip locked` : NO_FRAGMENT}
     ),
     openable as materialized (
       select a.* from asked a

@@ -77,7 +77,7 @@ test('no statement of pools, of several leases or of lines of environments reads
 
   await grantSlots(sql, slots, { guard: A_GUARD, onLocked: 'skip' });
   await readPools(sql, slots, A_GUARD);
-  await openPools(sql, pools, A_GUARD);
+  await openPools(sql, pools, { guard: A_GUARD, onLocked: 'skip' });
   await downgrade(
     sql,
     { leaseId: first.leaseId, fencingToken: '1', principal: 'p', actor: 'a' },

@@ -68,6 +68,17 @@ const SLOTS = {
   name: fragment`${SCOPE_NAME}, l.mode`,
 };
 
+/** What was granted, and the lease ids of the grants that have run out and whose holders keep their slots locked. */
+export interface GrantedSlots extends Granted {
+  readonly overstayed: readonly string[];
+}
+
+/** Without a grant one row, without a lease id. */
+type SlotRow = Omit<GrantedRow, 'leaseId'> & {
+  readonly leaseId: string | null;
+  readonly overstayed: readonly string[];
+};
+
 interface SlotOptions {
   readonly guard: GrantGuard;
   readonly onLocked: 'skip' | 'wait';
@@ -89,14 +100,15 @@ interface SlotOptions {
  * - **Order of locking**: tickets, own rows, slots; each by name. Where there is a total, the own rows of keys come last:
  *   a statement that waits for one has the namespace's.
  * - **Index**: the primary keys of `lease`, `lease_request`, `lease_declaration`, `lease_waiter_resource_idx`.
- * - **A request without a row in the answer** was not granted: {@link readPools} tells why.
+ * - **A request without a row in the answer** was not granted: {@link readPools} tells why. Where only a locked own row
+ *   was in the way, nothing is known of its slots.
  */
 export async function grantSlots(
   sql: Sql<'guests' | 'slowLane' | 'transitions'>,
   requests: readonly SlotRequest[],
   { guard, onLocked, leaseCount }: SlotOptions,
-): Promise<Granted> {
-  const rows = await sql.$queryRaw<GrantedRow[]>`
+): Promise<GrantedSlots> {
+  const rows = await sql.$queryRaw<SlotRow[]>`
     with ${judgedRows(requests, guard, onLocked)},
     advanced as (
       update lease l
@@ -184,14 +196,18 @@ export async function grantSlots(
     ),
     ${EXPIRED_CALLBACKS},
     ${requestsEnded(leaseCount)}
-    select ${grantedColumns(fragment`null::timestamptz`)}
+    select k.overstayed, ${grantedColumns(fragment`null::timestamptz`)}
     from (
+      select coalesce(jsonb_agg(s.lease_id), '[]') as overstayed from slot s where s.is_overstayed
+    ) k
+    left join (
       select g.lease_id, g.fencing_token, g.granted_at, g.expires_at,
         null::uuid as previous_lease_id, null::bigint as previous_fencing_token,
         null::text as previous_end
       from granted g
-    ) g`;
-  return grantsOf(rows, requests);
+    ) g on true`;
+  const granted = rows.filter((row): row is SlotRow & GrantedRow => row.leaseId !== null);
+  return { ...grantsOf(granted, requests), overstayed: rows[0]?.overstayed ?? [] };
 }
 
 /** What a request for a slot meets. */
@@ -216,14 +232,11 @@ export interface MetPool {
   readonly holders: readonly PoolHolder[];
   /** The request's own grant; or the one of the scope, or else of the pool, that expires first. */
   readonly by: LeaseRow | undefined;
-  /**
-   * What it may meet if grants that have run out count as held: their last holders may keep their rows locked. Of all
-   * these and those above, the first.
-   */
+  /** What it may meet if those that have overstayed count as holders. Of all these and those above, the first. */
   readonly byAtLast: LeaseRow | undefined;
-  readonly runOutOfKey: number;
-  readonly runOutOfAll: number;
-  readonly runOutExclusive: number;
+  readonly overstayedOfKey: number;
+  readonly overstayedOfAll: number;
+  readonly overstayedAlone: number;
 }
 
 type MetRow = Omit<MetPool, 'by' | 'byAtLast' | 'head'> & {
@@ -235,16 +248,18 @@ type MetRow = Omit<MetPool, 'by' | 'byAtLast' | 'head'> & {
 } & Partial<LeaseRow>;
 
 /**
- * Reads what each request meets, by the same judgement as {@link grantSlots}. Locks nothing.
+ * Reads what each request meets, by the same judgement as {@link grantSlots}, and what it would meet if the grants of
+ * `overstayed`, of which that has told, were still held. Locks nothing.
  * @returns what was met, by lease id; nothing while the database grants nothing at all.
  */
 export async function readPools(
   sql: Sql<'transitions' | 'guests'>,
   requests: readonly SlotRequest[],
   guard: GrantGuard,
+  overstayed: readonly string[] = [],
 ): Promise<Map<string, MetPool>> {
   const rows = await sql.$queryRaw<MetRow[]>`
-    with ${judgedRows(requests, guard, 'read')},
+    with ${judgedRows(requests, guard, { overstayed })},
     -- Those whose key has room: the others keep nobody back.
     first_of_all as materialized (
       select r.namespace, r.head, r.count, t.*
@@ -269,8 +284,9 @@ export async function readPools(
       f.waiter, extract(epoch from f.created_at)::float8 * 1000 as "waitsSince",
       extract(epoch from f.valid_until - clock_timestamp())::float8 * 1000 as "lapsesInMs",
       coalesce(f.count, 0)::int as "waiterCount", coalesce(h.holders, '[]') as holders,
-      coalesce(k.run_out, 0)::int as "runOutOfKey", coalesce(u.run_out, 0)::int as "runOutOfAll",
-      coalesce(k.run_out_exclusive, 0)::int as "runOutExclusive", coalesce(l.is_free, false) as "isFree",
+      coalesce(k.overstayed, 0)::int as "overstayedOfKey",
+      coalesce(u.overstayed, 0)::int as "overstayedOfAll",
+      coalesce(k.overstayed_alone, 0)::int as "overstayedAlone", coalesce(l.is_free, false) as "isFree",
       ${LEASE_COLUMNS}
     from wanted w
     left join own o on o.namespace = w.namespace and o.head = w.head and o.kind = w.kind
@@ -296,7 +312,7 @@ export async function readPools(
     left join lateral (
       select l.*, s.is_free from (
         select s.namespace, s.name, s.is_free from slot s
-        where s.namespace = w.namespace and s.head = w.head and (not s.is_free or s.has_run_out)
+        where s.namespace = w.namespace and s.head = w.head and (not s.is_free or s.is_overstayed)
         order by s.is_free, s.lease_id = w.lease_id desc, s.scope = w.name desc, s.expires_at
         limit 1
       ) s
@@ -308,20 +324,20 @@ export async function readPools(
       const { isOpen, isEntitled, perKey, total, usedOfKey, usedOfAll, exclusiveCount, ...others } =
         row;
       const { holders, waiter, waitsSince, lapsesInMs, waiterCount, ...found } = others;
-      const { runOutOfKey, runOutOfAll, runOutExclusive, isFree, ...lease } = found;
+      const { overstayedOfKey, overstayedOfAll, overstayedAlone, isFree, ...lease } = found;
       const used = { usedOfKey, usedOfAll, exclusiveCount, holders };
-      const runOut = { runOutOfKey, runOutOfAll, runOutExclusive };
+      const overstays = { overstayedOfKey, overstayedOfAll, overstayedAlone };
       const head = waiter === null ? undefined : { waiter, createdAt: waitsSince, lapsesInMs };
       const byAtLast = typeof lease.leaseId === 'string' ? (lease as LeaseRow) : undefined;
       const by = isFree ? undefined : byAtLast;
-      const pool = { isOpen, isEntitled, perKey, total, ...used, ...runOut };
+      const pool = { isOpen, isEntitled, perKey, total, ...used, ...overstays };
       return [askedId, { ...pool, head, waiterCount, by, byAtLast }];
     }),
   );
 }
 
-/** Whether rows are locked, and what is done about own rows that others have locked. */
-type Locking = 'skip' | 'wait' | 'read';
+/** What is done about own rows that others have locked; or nothing is locked, and others have told which slots are. */
+type Locking = 'skip' | 'wait' | { readonly overstayed: readonly string[] };
 
 /** Whether the own row of a request `w` keeps its key from being granted in the ordinary way. */
 const IS_KEPT = fragment`(w.head = w.name or ${isFound(fragment`
@@ -381,17 +397,17 @@ function judgedRows(
     used as materialized (
       select s.namespace, s.head, count(*) filter (where not s.is_free) as held,
         count(*) filter (where s.is_free) as free, max(s.number) as last_number,
-        max(s.fencing_token) as largest, count(*) filter (where s.has_run_out) as run_out
+        max(s.fencing_token) as largest, count(*) filter (where s.is_overstayed) as overstayed
       from slot s
       group by s.namespace, s.head
     ),
     used_of_key as materialized (
       select s.namespace, s.head, s.scope, count(*) filter (where not s.is_free) as held,
         count(*) filter (where not s.is_free and s.mode = 'exclusive') as exclusive,
-        count(*) filter (where s.has_run_out) as run_out,
-        count(*) filter (where s.has_run_out and s.mode = 'exclusive') as run_out_exclusive
+        count(*) filter (where s.is_overstayed) as overstayed,
+        count(*) filter (where s.is_overstayed and s.mode = 'exclusive') as overstayed_alone
       from slot s
-      where not s.is_free or s.has_run_out
+      where not s.is_free or s.is_overstayed
       group by s.namespace, s.head, s.scope
     ),
     line as materialized (
@@ -460,6 +476,10 @@ function judgedRows(
     )`;
 }
 
+function isLocking(how: Locking): how is 'skip' | 'wait' {
+  return typeof how === 'string';
+}
+
 /** The tickets of requests that wait. One that has become a grant before is no turn: see `grant`. */
 function ticketRows(how: Locking): Fragment {
   return fragment`
@@ -474,7 +494,7 @@ function ticketRows(how: Locking): Fragment {
             select from lease_event e
             where e.lease_id = t.ticket_id and e.kind in ('granted', 'taken_over')
           )
-        ${how !== 'read' ? fragment`for update of t skip locked` : fragment`limit 1`}
+        ${isLocking(how) ? fragment`for update of t skip locked` : fragment`limit 1`}
       ) t
     )`;
 }
@@ -511,7 +531,7 @@ function ownRows(how: Locking): Fragment {
     ),
     own as materialized (
       select s.* from (select s.* from seen s order by s.namespace, s.head) s
-      ${how !== 'read' ? locked : fragment``}
+      ${isLocking(how) ? locked : fragment``}
     )`;
 }
 
@@ -524,6 +544,11 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
           and ${isTakable(belief)}
         for update of l skip locked
       ) k`;
+  // Over by time, as isOverstayed. That a row has an `xmax` does not tell: a lock that is over leaves it, and so does
+  // the statement that has ended the grant.
+  const isLocked = isLocking(how)
+    ? fragment`(x.name is null and s.is_takable and coalesce(s.end_reason, 'expired') = 'expired')`
+    : fragment`(x.name is not null and s.lease_id = any(${arrayText(how.overstayed)}::uuid[]))`;
   return fragment`
     seen_slot as materialized (
       select o.head, l.*
@@ -548,12 +573,10 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
         where not s.is_ended and s.is_takable
         order by s.namespace, s.name
       ) s
-      ${how !== 'read' ? judged : fragment``}
+      ${isLocking(how) ? judged : fragment``}
     ),
     slot as materialized (
-      select s.*, s.is_ended or x.name is not null as is_free,
-        -- Its last holder may keep it locked: see isOverstayed.
-        x.name is not null and coalesce(s.end_reason, 'expired') = 'expired' as has_run_out
+      select s.*, s.is_ended or x.name is not null as is_free, ${isLocked} as is_overstayed
       from seen_slot s
       left join lapsed x on x.namespace = s.namespace and x.name = s.name
     )`;
