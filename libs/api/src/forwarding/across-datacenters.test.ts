@@ -1,7 +1,7 @@
 import { LeaseError, type ErrorCode } from '@leasehold/keys-core';
 import { describe, expect, test } from 'vitest';
 import { askedOf, listed } from './across-datacenters.ts';
-import type { CalledContext } from './elsewhere.ts';
+import { type CalledContext, sendOn } from './elsewhere.ts';
 
 interface Request {
   readonly input: Wanted;
@@ -133,4 +133,29 @@ describe('a search by a part of a name in all datacenters', () => {
 
     expect(found).toEqual(NAMES.flatMap((name) => [`${name}/a`, `${name}/b`]));
   });
+});
+
+test.each([
+  ['counts what it writes there', { spawn: { program: 'p' } }, 1],
+  ['of a token that starts nothing writes nothing', {}, 0],
+])('a handover %s', async (_what, more, times) => {
+  const counted: number[] = [];
+  const use = {
+    startWriting: (bytes: number) => {
+      counted.push(bytes);
+      return () => counted.pop();
+    },
+  };
+  const answering = contextOf(['dc2'], () => Promise.resolve({ url: '' }));
+  const silent = contextOf(['dc2'], () => Promise.reject(new LeaseError('request.deadline')));
+  const input = { key: { namespace: 'n', name: 'k' }, ...more };
+  const handOver = (ctx: CalledContext): Promise<unknown> =>
+    sendOn({ ...ctx, use, procedure: 'gateway.sign' } as unknown as CalledContext, 'dc2', {
+      input,
+    });
+
+  await handOver(answering);
+  await expect(handOver(silent)).rejects.toMatchObject({ code: 'request.deadline' });
+
+  expect(counted).toHaveLength(times);
 });

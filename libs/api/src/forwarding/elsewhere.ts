@@ -125,12 +125,16 @@ interface Writing {
   readonly bytes: number;
   /** Whether an answer shows that it was written; undefined: no answer. */
   readonly isWritten: (answer: unknown) => boolean;
+  /** The field without which nothing is written. */
+  readonly only?: string | undefined;
 }
 
 const WRITING = new Map([
   ...each(GRANTING, { bytes: 500, isWritten: isGranted }),
   ...each(CHANGING, { bytes: 250, isWritten: isUpdated }),
   ...each(ACTING, { bytes: 250, isWritten: () => true }),
+  // What a token may start is kept with it.
+  ...each(['gateway.sign'], { bytes: 250, isWritten: isAnswered, only: 'spawn' }),
 ]);
 
 function each(procedures: readonly string[], writing: Writing): [string, Writing][] {
@@ -144,12 +148,14 @@ function each(procedures: readonly string[], writing: Writing): [string, Writing
  * @throws {LeaseError} `request.rate_limited`, `quota.exceeded`.
  */
 function countSent({ use, procedure }: CalledContext, { input }: Sent): (answer: unknown) => void {
-  const { renewals, items, scopes } = input as Readonly<Record<string, unknown>>;
+  const fields = input as Readonly<Record<string, unknown>>;
+  const { renewals, items, scopes } = fields;
   const urgent = procedure === 'leases.releaseMany' ? items : renewals;
   if (Array.isArray(urgent)) use?.countItems(urgent.length, 'urgent');
   if (Array.isArray(scopes)) use?.countItems(scopes.length);
   const writing = WRITING.get(procedure);
   if (use === undefined || writing === undefined) return () => undefined;
+  if (writing.only !== undefined && fields[writing.only] === undefined) return () => undefined;
   const parts = items ?? scopes;
   const count = Array.isArray(parts) ? parts.length : 1;
   const bytes = count * writing.bytes + Buffer.byteLength(JSON.stringify(input));
@@ -157,6 +163,10 @@ function countSent({ use, procedure }: CalledContext, { input }: Sent): (answer:
   return (answer) => {
     if (!writing.isWritten(answer)) takeBack();
   };
+}
+
+function isAnswered(answer: unknown): boolean {
+  return answer !== undefined;
 }
 
 function isUpdated(answer: unknown): boolean {

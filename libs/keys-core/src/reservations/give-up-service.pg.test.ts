@@ -33,8 +33,9 @@ async function aService(
         : Promise.resolve([rows.row]);
     },
     declare: (givenUp) => {
+      const isFirst = rows.row === undefined;
       rows.row ??= { ...givenUp, revision: randomUUID() };
-      return Promise.resolve();
+      return Promise.resolve(isFirst);
     },
     open: (seen, opened) => {
       if (!opened.isAbandoned) return Promise.resolve(false);
@@ -129,6 +130,23 @@ test('what was done is in the audit once, though nothing answered after it', asy
     { action: 'datacenters.giveUp', actor: 'alice', detail: { isFinal: false } },
     { action: 'datacenters.giveUp', actor: 'alice', detail: { abandon: true, isFinal: true } },
   ]);
+});
+
+test('of two who declare it lost at the same moment the audit names the one who did', async () => {
+  const { store } = await openKernel();
+  const waiting = { ...INPUT, abandon: false };
+  const rows: Shared = { row: undefined, lostAnswers: 0 };
+  const service = await aService(rows, true, store);
+
+  const views = await Promise.all(
+    ['alice', 'bob'].map((actor) => service.giveUp(waiting, { ...ACTOR, actor })),
+  );
+
+  const actor = rows.row?.declaredBy;
+  expect(views.map(({ declaredBy }) => declaredBy)).toEqual([actor, actor]);
+  expect(
+    await store.general.$queryRaw`select actor from audit where resource = 'datacenter:dc3'`,
+  ).toEqual([{ actor }]);
 });
 
 test('a declaration is taken back though the answer to its removal was lost', async () => {

@@ -118,8 +118,9 @@ class GivingUp implements GiveUpService {
       declaredAt: await this.#now(),
       opened: null,
     };
-    await shared.declare(declaration, waitMs);
-    await this.#recordDeclared(declaration, input, actor, waitMs);
+    // Otherwise somebody else has declared it meanwhile.
+    const isDeclared = await shared.declare(declaration, waitMs);
+    if (isDeclared) await this.#recordDeclared(declaration, input, actor, waitMs);
   }
 
   /** Lets the keys be given other homes. @throws {LeaseError} `reservation.give_up_early`. */

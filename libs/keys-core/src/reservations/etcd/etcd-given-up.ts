@@ -23,8 +23,11 @@ export interface ReadGivenUp extends GivenUp {
 export interface EtcdGivenUp {
   /** All of them. Linearizable. */
   list(): Promise<readonly ReadGivenUp[]>;
-  /** Writes a declaration, unless there is one. `waitMs` null: only somebody who is certain ends the wait. */
-  declare(givenUp: GivenUp, waitMs: number | null): Promise<void>;
+  /**
+   * Writes a declaration. `waitMs` null: only somebody who is certain ends the wait. @returns false when there is one
+   * already.
+   */
+  declare(givenUp: GivenUp, waitMs: number | null): Promise<boolean>;
   /** Lets its keys be given other homes. @returns false when it waits, or was changed since it was read. */
   open(seen: ReadGivenUp, opened: Opened): Promise<boolean>;
   /** Removes a declaration. @returns false when it was changed since it was read. */
@@ -60,7 +63,7 @@ export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
       const name = givenUp.datacenter;
       // A lease whose declaration was not written ends by itself.
       const lease = waitMs === null ? '0' : await calls.grantLease(Math.ceil(waitMs / 1_000));
-      await calls.txn({
+      const { succeeded } = await calls.txn({
         compare: [isAbsent(GIVEN_UP_ROWS, name)],
         success: [
           putOf(GIVEN_UP_ROWS, name, givenUp),
@@ -68,6 +71,7 @@ export function createEtcdGivenUp(calls: EtcdCalls): EtcdGivenUp {
         ],
         failure: [],
       });
+      return succeeded;
     },
     async open({ revision, ...givenUp }, opened) {
       const name = givenUp.datacenter;
