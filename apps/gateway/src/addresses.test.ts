@@ -53,6 +53,29 @@ describe('a program that puts the prefix that it is told before its own addresse
   });
 });
 
+test.each(['token', 'name'])(
+  'a program that makes whole addresses of what it is told keeps its client where that is: by its %s',
+  async (form) => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const token = await stage.controller.sign();
+    const prefix = form === 'token' ? `/t/${token}` : '/k/_/room';
+    backend.handler = ({ url, headers: told }, response) => {
+      const said = (name: string): string => String(told[`x-forwarded-${name}`]);
+      const own = `${said('proto')}://${said('host')}`;
+      const location = `${own}${url === '/other' ? '/k/_/room2' : said('prefix')}/login`;
+      response.writeHead(302, { location }).end();
+    };
+    const headers = { host: 'a', authorization: `Bearer ${token}` };
+    const sentTo = async (path: string): Promise<string | undefined> =>
+      (await stage.ask(`${prefix}${path}`, { headers })).headers.location;
+
+    expect(await sentTo('/')).toBe(`${prefix}/login`);
+    expect(await sentTo('/other')).toBe('http://a/k/_/room2/login');
+  },
+);
+
 test('a namespace that is named as the sign of the root has a path, and a cookie, of its own', async () => {
   const stage = await openGatewayStage();
   const backend = await startBackend();

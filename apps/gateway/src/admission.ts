@@ -112,8 +112,9 @@ function assertSameOrigin(request: IncomingMessage, isSecure: boolean): void {
   const { origin } = request.headers;
   const isChange = request.headers.upgrade !== undefined || !SAFE.has(request.method ?? '');
   if (origin === undefined || !isChange) return;
-  // A page without referrers sends none that could be compared. No page can set what the browser says of it.
-  if (origin === 'null' && request.headers['sec-fetch-site'] === 'same-origin') return;
+  // A page without referrers sends none that could be compared, but to a WebSocket. No page can set what the browser says.
+  const isForm = request.headers.upgrade === undefined;
+  if (origin === 'null' && isForm && request.headers['sec-fetch-site'] === 'same-origin') return;
   const isOwn = URL.canParse(origin) && new URL(origin).host === hostOf(request, isSecure);
   if (!isOwn) throw new Refusal('gateway.cross_origin');
 }

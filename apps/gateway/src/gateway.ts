@@ -47,7 +47,7 @@ import {
   refusalOf,
   type Passer,
 } from './passing.ts';
-import { answerClientError, answerOn, cutOff, Refusal, refuse, refuseUpgrade } from './refusal.ts';
+import { answerClientError, Refusal, refuse, refuseUpgrade, serveAfterAnswer } from './refusal.ts';
 import { Routes, type ActiveRoute, type Wanted } from './routes.ts';
 import { assertPlainHead, assertUpgrade, readTarget, rootOf, type ServedHosts } from './target.ts';
 import { Tokens, type VerifiedToken } from './tokens.ts';
@@ -259,14 +259,13 @@ class GatewayService implements Gateway {
     server.on('checkExpectation', onRequest);
     server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
       if (!(socket instanceof net.Socket)) return;
-      // Nobody asks for a WebSocket before the answer to something else.
-      if (answerOn(socket) !== undefined) {
-        cutOff(socket);
-        return;
-      }
-      this.#guard.begin(request, response(socket));
       socket.on('error', () => socket.destroy());
-      this.#serve(this.#arrived(request, socket, head));
+      const serve = (): void => {
+        this.#guard.begin(request, response(socket));
+        this.#serve(this.#arrived(request, socket, head));
+      };
+      const onEarly = (): void => this.#metrics.refused('gateway.bad_request');
+      serveAfterAnswer(socket, { serve, onEarly });
     });
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       if (this.#strangers.isSilenced(socket)) return;
@@ -505,14 +504,15 @@ class GatewayService implements Gateway {
 
   #passing(
     active: ActiveRoute,
-    { request, requestId, to, beganAtMs }: Arrived,
+    { request, requestId, to, beganAtMs, from }: Arrived,
     target: KeyTarget,
     token: VerifiedToken,
   ): Passing {
     const { address } = active.route;
     const { form, prefix } = target;
     const told = forwardedPrefix(target, token);
-    const place = { prefix, told, address, isToken: form === 'token', requestId };
+    const origin = `${from.protocol}://${from.host}`;
+    const place = { prefix, told, origin, address, isToken: form === 'token', requestId };
     const parts = { active, token, requestId, place, request, to, beganAtMs };
     return new Passing(parts, this.#deps.clock);
   }

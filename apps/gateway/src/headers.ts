@@ -263,6 +263,8 @@ export interface AnswerPlace {
   readonly prefix: string;
   /** The path under which the backend was told that it is: `X-Forwarded-Prefix`, empty for none. */
   readonly told: string;
+  /** The protocol and the host under which the backend was told that it is. */
+  readonly origin: string;
   /** The address of the backend, which no client needs. */
   readonly address: string;
   readonly isToken: boolean;
@@ -303,7 +305,12 @@ function boundCookie(cookie: string, place: AnswerPlace): string {
 }
 
 function boundLocation(location: string, place: AnswerPlace): string {
-  const { address } = place;
+  const { address, origin, prefix, told } = place;
+  if (location.startsWith(`${origin}/`)) {
+    // Other keys of this host stay as they are.
+    const rest = pathBelow(location.slice(origin.length), told);
+    if (rest !== undefined) return `${prefix}${rest}`;
+  }
   const [own] = [`http://${address}`, `https://${address}`].filter((one) =>
     location.startsWith(one),
   );

@@ -398,7 +398,12 @@ describe('tokens', () => {
     const others = [{}, { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'same-site' }];
     for (const site of others) expect(await statusOf(site)).toBe(403);
     expect(backend.requests).toEqual([]);
-    expect(await statusOf({ 'sec-fetch-site': 'same-origin' })).toBe(200);
+    const sameOrigin = { 'sec-fetch-site': 'same-origin' };
+    expect(await statusOf(sameOrigin)).toBe(200);
+    const opened = await stage.raw(
+      `GET /k/_/room/ HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nOrigin: null\r\nSec-Fetch-Site: same-origin\r\nCookie: ${cookie}\r\n\r\n`,
+    );
+    expect(opened).toMatch(/^HTTP\/1\.1 403/u);
     const policies = ['/k/_/room', `/t/${token}`].map(
       async (path) => (await stage.ask(path)).headers['referrer-policy'],
     );

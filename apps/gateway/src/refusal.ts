@@ -156,6 +156,28 @@ export function answerOn(socket: Duplex): ServerResponse | undefined {
   return answer ?? undefined;
 }
 
+/**
+ * Serves what has come over a socket when the answer before it has been sent. Nobody asks for more before that is
+ * complete: then the socket is cut off, and `onEarly` called.
+ */
+export function serveAfterAnswer(
+  socket: Duplex,
+  { serve, onEarly }: { readonly serve: () => void; readonly onEarly: () => void },
+): void {
+  const answer = answerOn(socket);
+  if (answer === undefined) serve();
+  else if (answer.writableEnded) {
+    // Its last byte may have arrived. Node has its own listener before this one: the next answer is there, or none.
+    answer.once('finish', () => {
+      // Not where it was the last answer of its connection.
+      if (socket.writable) serveAfterAnswer(socket, { serve, onEarly });
+    });
+  } else {
+    onEarly();
+    cutOff(socket);
+  }
+}
+
 /** Ends a socket so that an answer that it is sending is not taken for a whole one, whatever says where that ends. */
 export function cutOff(socket: Duplex): void {
   // Over TLS, what was not ended in good order is seen to be cut.
@@ -170,7 +192,10 @@ export function answerClientError(
   socket: Duplex,
 ): RefusalCode | undefined {
   const { code } = error;
-  if (answerOn(socket)?.headersSent === true) cutOff(socket);
+  const answer = answerOn(socket);
+  // It is whole when nothing is written after it.
+  if (answer?.writableEnded === true) socket.end(() => socket.destroy());
+  else if (answer?.headersSent === true) cutOff(socket);
   else if (socket.writable && code !== 'ECONNRESET') {
     const status =
       code === 'HPE_HEADER_OVERFLOW'

@@ -1,8 +1,10 @@
 /** Each answer of a backend ends, and one that was cut is never taken for a whole one. */
 import { once } from 'node:events';
-import net, { type Socket } from 'node:net';
+import http from 'node:http';
+import net, { type AddressInfo, type Socket } from 'node:net';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { answerClientError } from './refusal.ts';
 import {
   addressOf,
   openGatewayStage,
@@ -107,6 +109,48 @@ describe('an answer that has begun is cut, and nothing is written into it, where
     expect(await asked.why).toBe('ECONNRESET');
     expect(asked.said().match(/HTTP\/1\.1/gu)).toHaveLength(1);
     await waitUntil(async () => (await openConnections(stage)) === 0);
+    const metrics = await (await fetch(`${stage.gateway.metricsUrl}/metrics`)).text();
+    expect(metrics).toContain('leasehold_gateway_refusals_total{code="gateway.bad_request"} 1');
+  });
+});
+
+describe('an answer that is complete, and not sent yet, arrives whole', () => {
+  const page = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
+
+  test('and a WebSocket is opened after it', async () => {
+    const stage = await openGatewayStage();
+    stage.controller.address = (await startBackend()).address;
+    const asked = send(stage, `${page}${upgradeOf(await stage.controller.sign())}`);
+    await waitUntil(() => asked.said().includes('HTTP/1.1 101'));
+    expect(asked.said()).toMatch(
+      /^HTTP\/1\.1 200[^]*\{"status":"ok"\}\r\n0\r\n\r\nHTTP\/1\.1 101/u,
+    );
+  });
+
+  test('although the next request cannot be read, and nothing is written after it', async () => {
+    // More than the system takes at once.
+    const body = 'x'.repeat(16_777_216);
+    const server = http.createServer((_request, response) => response.end(body));
+    server.on('clientError', answerClientError);
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const asked = send({ port }, `${page}no request\r\n\r\n`);
+    expect(await asked.why).toBe('end');
+    const [, answered = ''] = asked.said().split('\r\n\r\n');
+    expect(answered === body).toBe(true);
+  });
+
+  test('and nothing is opened where its connection ends with it', async () => {
+    const stage = await openGatewayStage();
+    const backend = await startBackend();
+    stage.controller.address = backend.address;
+    const last = page.replace('Host', 'Connection: close\r\nHost');
+    const asked = send(stage, `${last}${upgradeOf(await stage.controller.sign())}`);
+    expect(await asked.why).toBe('end');
+    expect(asked.said().match(/HTTP\/1\.1/gu)).toHaveLength(1);
+    expect(backend.sockets.size).toBe(0);
   });
 });
 
@@ -187,7 +231,7 @@ async function begin(head: (token: string) => string, answer: string) {
 }
 
 /** Sends bytes. `why` is how the other end has ended the connection. */
-function send({ port }: GatewayStage, text: string) {
+function send({ port }: Pick<GatewayStage, 'port'>, text: string) {
   const socket = net.connect(port, '127.0.0.1');
   onTestFinished(() => void socket.destroy());
   let said = '';

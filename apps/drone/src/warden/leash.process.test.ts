@@ -57,7 +57,7 @@ describe.concurrent('the leash', () => {
   }) => {
     await using warden = await startWarden(drone);
     const { link } = await warden.connect();
-    const request = startOf('sleep 600', { softInMs: 2_500, hardInMs: 3_000 });
+    const request = startOf('sleep 600', { softInMs: 8_000, hardInMs: 9_000 });
     await link.start(request);
     const { backendId, leaseId, softAtMs, hardAtMs } = request;
 
@@ -68,7 +68,7 @@ describe.concurrent('the leash', () => {
     boundFileSize(warden.pid, 'unlimited');
     // A nap may end a little late.
     const napEndsAtMs = hardAtMs + LEASH_MS + 500;
-    await until('the former deadline is over', () => os.uptime() * 1_000 > napEndsAtMs);
+    await until('the former deadline is over', () => os.uptime() * 1_000 > napEndsAtMs, 30_000);
 
     expect(await link.list()).toMatchObject([{ backendId, state: 'running' }]);
   });
