@@ -55,7 +55,7 @@ interface Job {
   readonly pids: readonly number[];
   /** What the job has written so far. */
   readonly notes: () => Promise<string>;
-  /** When it last wrote that it runs, by the clock of the database. */
+  /** When any process of it last wrote that it runs, by the clock of the database. */
   readonly lastBeatMs: () => Promise<number>;
   readonly isGone: () => boolean;
 }
@@ -71,9 +71,9 @@ async function aJob(
   const file = join(folder, key);
   const script = `
     trap '${onTerm}' TERM
-    (trap '' TERM; while :; do date +%s%3N >>"$0.beats"; sleep 0.05; done) &
+    (trap '' TERM; while :; do date +%s%3N >>"$0.child"; sleep 0.05; done) &
     echo "pids $$ $!" >>"$0"
-    while :; do sleep 0.05; done`;
+    while :; do date +%s%3N >>"$0.own"; sleep 0.05; done`;
   const started = startCommand(
     ['leases', 'run', `run/${key}`, ...options, '--', 'sh', '-c', script, file],
     { ...cli.env, LEASEHOLD_URL: network.url },
@@ -88,9 +88,14 @@ async function aJob(
     },
     { what: 'the job' },
   );
-  const lastBeatMs = async (): Promise<number> =>
-    Number((await readFile(`${file}.beats`, 'utf8')).trim().split('\n').at(-1));
-  await waitUntil(async () => (await lastBeatMs()) > 0, { what: 'its first beat' });
+  const beatsMs = (): Promise<number[]> =>
+    Promise.all(
+      [`${file}.own`, `${file}.child`].map(async (beats) =>
+        Number((await readFile(beats, 'utf8')).trim().split('\n').at(-1)),
+      ),
+    );
+  const lastBeatMs = async (): Promise<number> => Math.max(...(await beatsMs()));
+  await waitUntil(async () => Math.min(...(await beatsMs())) > 0, { what: 'the first beats' });
   const pids = [Number(found[1]), Number(found[2])];
   return { key, network, started, pids, notes, lastBeatMs, isGone: () => !pids.some(isRunning) };
 }

@@ -93,8 +93,9 @@ describe('a controller that is killed between a grant and its answer', () => {
 
     console.log(`given to the next after ${gapsMs.map(Math.round).join(', ')} ms`);
     expect(gapsMs).toHaveLength(ROUNDS);
-    // The quickest: what else the machine does only makes one longer.
-    expect(Math.min(...gapsMs)).toBeLessThan(GAP_MS_MAX);
+    // Most of them: what else the machine does makes one longer.
+    const median = [...gapsMs].sort((one, other) => one - other)[Math.floor(ROUNDS / 2)];
+    expect(median).toBeLessThan(GAP_MS_MAX);
     expect(Math.max(...gapsMs)).toBeLessThan(TTL_MS / 2);
     const owed = await lease.query('select 1 from lease_reap where namespace = $1', [NAMESPACE]);
     expect(owed, 'callbacks for what never began').toEqual([]);

@@ -181,7 +181,7 @@ describe('H-orphan-grant a grant that is to be confirmed', () => {
       const one = await openLeases({ databaseUrl: await createSlowDatabase() });
       const lease = await acquired(one, { confirms: true });
       await heartbeat(one, lease);
-      await age(one, lease.leaseId, 60_000);
+      await age(one, lease.leaseId, 61_000);
 
       await end(one, lease);
 

@@ -165,6 +165,7 @@ describe('why callers wait for a lease', () => {
         await pass(on, 1_000);
       }
       const cem = await inLine(on, 'cem', { namespace, mode: 'permit' });
+      await pass(on, 1_000);
 
       const seen = await why(on, '42', OPERATOR, namespace);
 

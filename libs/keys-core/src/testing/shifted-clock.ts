@@ -48,7 +48,9 @@ const SET_DEFAULTS = `
 export async function createSlowDatabase(): Promise<string> {
   const { url } = await createTestDatabase();
   const start = `to_timestamp(${String(Date.now() / 1_000)})`;
-  await clockOf(url, `select ${start} + (real_clock_timestamp() - ${start}) / ${String(SLOWDOWN)}`);
+  const slow = `${start} + (real_clock_timestamp() - ${start}) / ${String(SLOWDOWN)}`;
+  // In whole milliseconds, as times are stored: what is rounded up would be ahead of it for as long as many statements take.
+  await clockOf(url, `select date_trunc('milliseconds', ${slow})`);
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   await client.query(SET_DEFAULTS);
