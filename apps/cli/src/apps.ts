@@ -6,10 +6,13 @@ import type { Cli } from './cli.ts';
 import { refusal, usageFailure } from './failures.ts';
 import { withDuration } from './options.ts';
 
+/** Of a command that runs a program here, and asks no controller. */
+export const HERE = { hasContext: false } as const;
+
 /** `leasehold controller`: the API server, configured by its environment. */
 export function addController(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'controller', 'Run a controller on the database that DATABASE_URL names')
+    .leaf(parent, 'controller', 'Run a controller on the database that DATABASE_URL names', HERE)
     .addHelpText('after', '\nIts log is JSON, one entry per line. SIGTERM stops it gracefully.')
     .action(() => becomeApp(cli, 'controller', []));
 }
@@ -22,7 +25,12 @@ SIGTERM stops it gracefully.`;
 /** `leasehold console`: the web console, in front of a controller. */
 export function addConsole(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'console', 'Run the web console, in front of the controller at LEASEHOLD_URL')
+    .leaf(
+      parent,
+      'console',
+      'Run the web console, in front of the controller at LEASEHOLD_URL',
+      HERE,
+    )
     .addHelpText('after', CONSOLE_HELP)
     .action(() => becomeApp(cli, 'console', []));
 }
@@ -35,7 +43,7 @@ the latter for the controllers too. Its log is JSON, one entry per line. SIGTERM
 /** `leasehold gateway run`: the proxy between browsers and backends. */
 export function addGatewayRun(cli: Cli, parent: Command): void {
   cli
-    .leaf(parent, 'run', 'Run a gateway, through which browsers reach the backends of keys')
+    .leaf(parent, 'run', 'Run a gateway, through which browsers reach the backends of keys', HERE)
     .addHelpText('after', GATEWAY_HELP)
     .action(() => becomeApp(cli, 'gateway', []));
 }
@@ -48,7 +56,7 @@ agent: the next one adopts the backends, for an upgrade.`;
 /** `leasehold drone`: the agent of a worker machine, which starts the machine's warden. */
 export function addDrone(cli: Cli, parent: Command): void {
   const drone = cli
-    .leaf(parent, 'drone', 'Run a drone, which runs backends on this machine')
+    .leaf(parent, 'drone', 'Run a drone, which runs backends on this machine', HERE)
     .requiredOption('--config <file>', 'its programs and limits, a JSON file')
     .addHelpText('after', DRONE_HELP)
     .action(({ config }: { config: string }) =>

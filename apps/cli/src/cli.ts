@@ -48,8 +48,13 @@ export interface Cli {
   readonly called: string;
   /** Says on the standard error how it goes, on a line of its own: as text, or for programs as `{"note": …}`. */
   note(text: string): void;
-  /** Adds a leaf command, with what every command has. */
-  leaf(parent: Command, nameAndArguments: string, description: string): Command;
+  /** Adds a leaf command, with what every command has; `--context` only to what talks to controllers. */
+  leaf(
+    parent: Command,
+    nameAndArguments: string,
+    description: string,
+    options?: { readonly hasContext?: boolean },
+  ): Command;
   /** What a command that did not fail ends with; undefined once the process is another program. */
   exitCode: number | undefined;
   readonly style: Style;
@@ -151,13 +156,7 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
     note(text) {
       context.stderr(`${isJson ? JSON.stringify({ note: text }) : `leasehold: ${text}`}\n`);
     },
-    leaf: (parent, nameAndArguments, description) =>
-      parent
-        .command(nameAndArguments)
-        .description(description)
-        .option('--json', 'print the answer as JSON, errors too')
-        .option('--context <name>', 'the context to use, whatever is set')
-        .showHelpAfterError('(--help lists what the command accepts)'),
+    leaf: addLeaf,
     style: createStyle(context.isTerminal && (context.environment['NO_COLOR'] ?? '') === ''),
     exitCode: EXIT_CODES.done,
     close() {
@@ -166,6 +165,18 @@ export function createCli(context: CliContext, args: readonly string[], isJson: 
     },
   };
   return cli;
+}
+
+function addLeaf(
+  ...[parent, nameAndArguments, description, { hasContext = true } = {}]: Parameters<Cli['leaf']>
+): Command {
+  const command = parent
+    .command(nameAndArguments)
+    .description(description)
+    .option('--json', 'print the answer as JSON, errors too')
+    .showHelpAfterError('(--help lists what the command accepts)');
+  if (hasContext) command.option('--context <name>', 'the context to use, whatever is set');
+  return command;
 }
 
 /** Where a command writes and what it knows of its surroundings; passed in, so that tests control it. */

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { controllerThatAnswers, runHere } from './testing/in-process.ts';
 
 const TOKEN = `lh_${'x'.repeat(43)}`;
+const AT = '2030-01-02T03:04:05.000Z';
 const NOWHERE = { LEASEHOLD_URL: 'http://127.0.0.1:1', LEASEHOLD_TOKEN: TOKEN };
 
 test.each(['--port', '--console-port', '--gateway-port'])(
@@ -233,6 +234,39 @@ test('a backend of a key that lives in another datacenter is shown from there, a
   expect(asked.find((path) => path.includes('backends.logs'))).toContain('"datacenter":"dc2"');
   expect(watched.exitCode).toBe(4);
   expect(watched.stderr).toContain('`leasehold backends logs bk-1 --follow --datacenter dc2`');
+});
+
+test('backends of the key in the root, elsewhere, and of one in a namespace here are told apart', async () => {
+  const { env } = await controllerThatAnswers((path) => {
+    if (path.includes('keys.get')) return { datacenter: 'dc2' };
+    const namespace = path.includes('"datacenter":"dc2"') ? '' : 'game';
+    const items = [{ backendId: 'bk-1', key: { name: 'room', namespace } }];
+    return { items, nextCursor: null, unreachable: [] };
+  });
+
+  const { exitCode, stderr } = await runHere(['backends', 'logs', 'room'], env);
+
+  expect(exitCode).toBe(2);
+  expect(stderr).toContain('give --namespace, one of "", game.');
+});
+
+test('an environment that is free is there as long as somebody waits for it', async () => {
+  const entry = { waiter: 'ci', action: 'deploy', comment: null, since: AT, place: 1 };
+  const waiting = [{ ...entry, isPrior: false }];
+  const superseded = [{ ...entry, by: 'ci2', at: AT }];
+  let queue = { waiting, superseded };
+  const { env } = await controllerThatAnswers((path) => {
+    if (path.includes('environments.queue')) return queue;
+    return path.includes('freezes') ? { items: [], nextCursor: null } : null;
+  });
+  const show = ['env', 'show', 'shop/prod', '--json'];
+
+  const waitedFor = await runHere(show, env);
+  queue = { waiting: [], superseded };
+  const left = await runHere(show, env);
+
+  expect(JSON.parse(waitedFor.stdout)).toMatchObject({ name: 'prod', phase: 'free' });
+  expect(left).toMatchObject({ exitCode: 4, stdout: '' });
 });
 
 test('backends of keys in several namespaces are told apart, although one of them has filled the page', async () => {

@@ -66,6 +66,18 @@ test('a lock that cannot be read is not taken over, and says nothing of whether 
   expect(await readdir(home)).toEqual(['up.lock']);
 });
 
+test('a home that cannot be written is not said to be locked', () => {
+  // Nobody, not even root, makes files there.
+  const ofSystem = '/sys';
+
+  expect(() => lockHome(ofSystem)).toThrow(
+    expect.objectContaining({
+      code: 'home.unusable',
+      message: expect.stringContaining('/sys cannot be written') as string,
+    }) as Error,
+  );
+});
+
 describe('process identity', () => {
   test('a process that has ended is not running, and a signal to it does nothing', async () => {
     const child = spawn('sleep', ['60']);

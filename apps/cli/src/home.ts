@@ -114,12 +114,16 @@ export function makeHome(home: string): void {
   try {
     makeFolder(home);
   } catch (error) {
-    throw refusal(
-      'home.unusable',
-      `The directory ${home} cannot be made: ${error instanceof Error ? error.message : String(error)}`,
-      'Set LEASEHOLD_HOME to a directory that you may write to.',
-    );
+    throw unusable(`The directory ${home} cannot be made`, error);
   }
+}
+
+function unusable(what: string, error: unknown): CliFailure {
+  return refusal(
+    'home.unusable',
+    `${what}: ${error instanceof Error ? error.message : String(error)}`,
+    'Set LEASEHOLD_HOME to a directory that you may write to.',
+  );
 }
 
 /**
@@ -176,14 +180,15 @@ function unreadable(path: string, error: unknown): CliFailure {
   );
 }
 
-/** What the system says of a lock that is another user's, or is no file. */
-const NOT_OURS = ['EACCES', 'EPERM', 'EISDIR'];
+/** What the system says of a lock that is another user's, or is no file, and of a home that cannot be written. */
+const NOT_OURS = ['EACCES', 'EPERM', 'EISDIR', 'EROFS'];
 
 /**
  * Makes this process the one `leasehold up` of a home directory, until it ends or calls the
  * returned function.
  *
- * @throws {CliFailure} `up.running` when another one runs; `home.unreadable` when that cannot be known.
+ * @throws {CliFailure} `up.running` when another one runs; `home.unreadable` when that cannot be known; `home.unusable`
+ * when the home cannot be written.
  */
 export function lockHome(home: string): () => void {
   const lockPath = lockPathOf(home);
@@ -192,6 +197,11 @@ export function lockHome(home: string): () => void {
     answer = tryLock(lockPath);
   } catch (error) {
     if (!NOT_OURS.some((code) => isErrorCode(error, code))) throw error;
+    const { path } = error as NodeJS.ErrnoException;
+    // Not the lock itself, but what is written beside it.
+    if (path !== undefined && path !== lockPath) {
+      throw unusable(`The directory ${home} cannot be written`, error);
+    }
     throw unreadable(lockPath, error);
   }
   if (answer.outcome === 'locked') return answer.unlock;

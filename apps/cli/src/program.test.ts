@@ -149,6 +149,23 @@ describe('the options of every command', () => {
     expect(named.filter(({ option }) => option.short !== '-n')).toEqual([]);
   });
 
+  test('--context is an option of what talks to controllers, and of nothing that runs a program here', () => {
+    const programs = ['up', 'controller', 'console', 'drone', 'gateway run'];
+    const has = ({ options }: Command, name: string): boolean =>
+      options.some(({ long }) => long === name);
+    const leaves = commandsOf(program).filter((command) => has(command, '--json'));
+    const without = leaves.filter((command) => !has(command, '--context')).map(wordsOf);
+
+    expect(without.sort()).toEqual(programs.sort());
+  });
+
+  function wordsOf(command: Command): string {
+    const above = command.parent;
+    return above === null || above === program
+      ? command.name()
+      : `${wordsOf(above)} ${command.name()}`;
+  }
+
   test('every list takes -o and -w', () => {
     const isList = /(?: ls|history|waiters|waits|why|tree|callbacks|^find)$/u;
     const lists = LEAVES.filter(([name]) => isList.test(name));

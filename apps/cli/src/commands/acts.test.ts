@@ -1,8 +1,10 @@
 /** What commands say of what they did, from a controller that answers what a test wants. */
+import type { Server } from 'node:http';
 import { LeaseError } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit';
 import { waitUntil } from '@leasehold/testing';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { WebSocketServer } from 'ws';
 import { runCli } from '../program.ts';
 import { contextOf, controllerThatAnswers, NO_ANSWER, runHere } from '../testing/in-process.ts';
 
@@ -87,6 +89,44 @@ test.each([
   expect(await following).toBe(5);
   expect(takenBefore).toEqual([false]);
 });
+
+test('a signal ends `backends logs --follow` when its backend has ended and the controller hangs', async () => {
+  const stopping = new AbortController();
+  const { env, server } = await controllerThatAnswers((path) => {
+    if (path.includes('backends.logs')) {
+      return { lines: [], position: 0, hasMore: false, hasEnded: false, isThere: true };
+    }
+    stopping.abort();
+    return NO_ANSWER;
+  });
+  endSubscriptions(server);
+  const { context, printed } = contextOf(env);
+
+  const following = runCli(['backends', 'logs', 'bk-1', '--follow'], {
+    ...context,
+    signalWhileRead: () => stopping.signal,
+  });
+
+  expect(await following).toBe(0);
+  expect(printed).toEqual({ stdout: '', stderr: '' });
+});
+
+/** Nothing follows of what is subscribed to. */
+function endSubscriptions(server: Server): void {
+  const sockets = new WebSocketServer({ server });
+  onTestFinished(() => {
+    for (const socket of sockets.clients) socket.terminate();
+  });
+  sockets.on('connection', (socket) => {
+    socket.on('message', (message: Buffer) => {
+      const { id } = JSON.parse(message.toString()) as { id?: number };
+      if (id === undefined) return;
+      for (const type of ['started', 'stopped']) {
+        socket.send(JSON.stringify({ id, result: { type } }));
+      }
+    });
+  });
+}
 
 test('a lease whose renewal was answered after its time is lost', async () => {
   const clock = createBootClock();

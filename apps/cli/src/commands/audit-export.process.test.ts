@@ -89,10 +89,12 @@ test('an export that the controller ends early is told from one without a contro
   const written = await runHere(['audit', 'export', '--file', join(folder, 'part')], env);
 
   expect(JSON.parse(printed.stderr)).toMatchObject({
-    error: { code: 'request.outcome_unknown', retryable: false },
+    error: { code: 'cli.export_incomplete', retryable: false },
   });
   expect(written).toMatchObject({ exitCode: 3, stdout: '' });
-  expect(written.stderr).toMatch(/ended the export before it was complete[^]*use --from and --to/u);
+  expect(written.stderr).toMatch(
+    /ended before the export was complete: other side closed\.[^]*use --from and --to/u,
+  );
   expect(await readdir(folder)).toEqual(before);
 });
 

@@ -113,7 +113,8 @@ function addLs(cli: Cli, parent: Command): void {
     });
 }
 
-const WHERE_HELP = "where it runs; by default the controller's own, or the home of the key";
+const WHERE_HELP =
+  "where it runs; by default the controller's own, or the home of the key (with --namespace, unless it is in the root)";
 
 function addShow(cli: Cli, parent: Command): void {
   const command = cli.leaf(
@@ -280,15 +281,23 @@ function addLogs(cli: Cli, parent: Command): void {
           isTold = true;
         },
       );
-      if (!stop.aborted) await printEnd(cli, { backendId, datacenter });
+      if (!stop.aborted) await printEnd(cli, { backendId, datacenter }, stop);
     });
 }
 
 /** Why nothing more is followed, and how to go on: a key may have another backend by now. */
-async function printEnd(cli: Cli, which: PlacedBackend): Promise<void> {
+async function printEnd(
+  cli: Cli,
+  which: PlacedBackend,
+  stop = new AbortController().signal,
+): Promise<void> {
   if (cli.isJson) return;
-  const ended = await cli.client().backends.get.query(which);
-  if (ended.status !== 'terminated') return;
+  const asked = cli.client().backends.get.query(which, { signal: stop });
+  const ended = await asked.catch((error: unknown) => {
+    if (stop.aborted) return undefined;
+    throw error;
+  });
+  if (ended?.status !== 'terminated') return;
   const how = printable(sayEnd({ ...ended, detail: detailOf(ended) }));
   const name = printable(ended.key.name);
   cli.context.stderr(
@@ -315,7 +324,7 @@ async function backendOf(
     if (previous === undefined) return { backendId: named, datacenter: given };
     throw usageFailure('--previous goes with the name of a key: a backend is named by its id.');
   }
-  const home = given === undefined ? await homeOf(client, named, namespace) : given;
+  const home = given ?? (await homeOf(client, named, namespace));
   const datacenter = typeof home === 'string' ? home : undefined;
   const listed = await client.backends.list.query({
     name: named,
@@ -323,7 +332,7 @@ async function backendOf(
     limit: 50,
     datacenter,
   });
-  await assertOnePlace(client, named, { ...listed, namespace, datacenter });
+  await assertOnePlace(client, named, { ...listed, namespace, given, datacenter });
   const [newest, before] = listed.items;
   const found = previous === true ? before : newest;
   if (found !== undefined) return { backendId: found.backendId, datacenter };
@@ -368,14 +377,24 @@ async function assertOnePlace(
     readonly items: readonly BackendView[];
     readonly nextCursor: string | null;
     readonly namespace: string | undefined;
+    /** What `--datacenter` names. */
+    readonly given: string | undefined;
     readonly datacenter: string | undefined;
   },
 ): Promise<void> {
-  const { items, nextCursor, namespace, datacenter } = listed;
+  const { namespace, given, datacenter: home } = listed;
   if (namespace !== undefined) return;
-  const places = new Set(items.map((item) => item.key.namespace));
-  // Those of one key may be more than the page.
-  if (nextCursor !== null) {
+  const pages: Pick<typeof listed, 'items' | 'nextCursor' | 'datacenter'>[] = [listed];
+  // That of the root may live elsewhere, and one of a namespace here.
+  if (given === undefined && home !== undefined) {
+    const here = await client.backends.list.query({ name, limit: 50 });
+    pages.push({ ...here, datacenter: undefined });
+  }
+  const places = new Set<string>();
+  for (const { items, nextCursor, datacenter } of pages) {
+    for (const { key } of items) places.add(key.namespace);
+    // Those of one key may be more than the page.
+    if (nextCursor === null) continue;
     const keys = await client.keys.list.query({ name, includeChildren: true, datacenter });
     for (const one of keys.items) places.add(one.namespace);
   }

@@ -8,6 +8,7 @@ import {
   ERROR_CODES,
   EVENT_KINDS,
   FACES,
+  messageOf,
   type ErrorCode,
   type EventKind,
 } from '@leasehold/keys-core';
@@ -266,7 +267,7 @@ async function download(
 
 /**
  * A controller has no other way to say that an export has failed than to end the connection.
- * @throws {CliFailure} `request.outcome_unknown` for an export that is cut off.
+ * @throws {CliFailure} `cli.export_incomplete` for an export that is cut off.
  */
 async function* whole(body: ReadableStream<string>): AsyncGenerator<string> {
   const reader = body.getReader();
@@ -284,10 +285,13 @@ async function* whole(body: ReadableStream<string>): AsyncGenerator<string> {
 }
 
 function cutOff(cause: unknown): CliFailure {
-  return new CliFailure('The controller ended the export before it was complete.', {
-    code: 'request.outcome_unknown',
+  let deepest = cause;
+  while (deepest instanceof Error && deepest.cause !== undefined) deepest = deepest.cause;
+  const why = printable(messageOf(deepest));
+  return new CliFailure(`The connection ended before the export was complete: ${why}.`, {
+    code: 'cli.export_incomplete',
     exitCode: EXIT_CODES.unreachable,
-    hint: 'Its log has the reason. An export has 1,000,000 rows at most: use --from and --to.',
+    hint: 'If the controller ended it, its log has the reason. An export has 1,000,000 rows at most: use --from and --to.',
     cause,
   });
 }

@@ -175,10 +175,12 @@ async function showEnvironment(
     client.environments.queue.query({ ...scope, datacenter }),
   ]);
   const waiting = queueText(queue);
-  if (lease === null && waiting === '') throw notFound(face, scope, placeOption(datacenter));
+  if (lease === null && queue.waiting.length === 0) {
+    throw notFound(face, scope, placeOption(datacenter));
+  }
   // All freezes are those of the datacenter that was asked.
   const frozen = frozenText(freezes, { datacenter: freezes[0]?.datacenter ?? '', ...scope });
-  cli.show(lease === null ? { ...scope, queue } : { ...lease, queue }, () =>
+  cli.show(lease === null ? { ...scope, phase: 'free', queue } : { ...lease, queue }, () =>
     lease === null
       ? `${detailsText([
           [face.noun, scopeText(scope)],

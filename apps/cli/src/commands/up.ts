@@ -1,6 +1,6 @@
 import { shownUrl } from '@leasehold/service-kit';
 import { Option, type Command } from 'commander';
-import { refuseContext } from '../apps.ts';
+import { HERE, refuseContext } from '../apps.ts';
 import type { Cli } from '../cli.ts';
 import { parseConfig } from '../config.ts';
 import { findTarget } from '../contexts.ts';
@@ -29,6 +29,7 @@ export function addUp(cli: Cli, parent: Command): void {
     parent,
     'up',
     'Start PostgreSQL, a controller, the console, a gateway and a drone here; Ctrl-C ends it',
+    HERE,
   );
   withPrograms(withPlaces(command))
     .addHelpText('after', HELP)

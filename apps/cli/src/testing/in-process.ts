@@ -74,7 +74,7 @@ export async function controllerThatAnswers(next: (path: string) => Answer | Pro
   });
   const { port } = server.address() as AddressInfo;
   const url = `http://127.0.0.1:${String(port)}`;
-  return { asked, env: { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` } };
+  return { asked, server, env: { LEASEHOLD_URL: url, LEASEHOLD_TOKEN: `lh_${'x'.repeat(43)}` } };
 }
 
 function refusalOf({

@@ -100,6 +100,11 @@ export const COMMAND_ERROR_CODES = {
     text: 'The answer could not be written to the standard output.',
     doc: 'The disk is full, or the program that reads it has ended. The message has what became of what was acquired.',
   },
+  'cli.export_incomplete': {
+    exitCode: 3,
+    text: 'The export is not complete.',
+    doc: 'The message has why. `--from` and `--to` make it smaller.',
+  },
   'cli.unreachable': {
     exitCode: 3,
     text: 'No controller answers.',
@@ -114,7 +119,7 @@ export const COMMAND_ERROR_CODES = {
     doc: 'The message names the file. Install Leasehold again; in a clone, run `npm run build`.',
   },
   'home.unusable': {
-    text: 'The home directory cannot be made.',
+    text: 'The home directory cannot be used.',
     doc: 'Set LEASEHOLD_HOME to a directory that you may write to.',
   },
   'home.unreadable': {
