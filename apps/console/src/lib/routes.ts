@@ -60,8 +60,8 @@ export type ExportedList = 'keys' | 'leases' | 'environments' | 'reservations' |
 /** The input for one page of a list, which is not a filter. */
 const NO_FILTERS = ['cursor', 'limit'];
 const ORDER = ['sort', 'direction'];
-/** What is renewed while a file is written has another place in this order, and would be missing or there twice. */
-const MOVING_SORT = 'expiresAt';
+/** What is renewed while all pages are read has another place in this order, and would be missing or there twice. */
+export const MOVING_SORT = 'expiresAt';
 
 /** `/export/keys?format=csv&prefix=room-`. `input` is the input of the list's procedure. */
 export function exportAddress(

@@ -200,6 +200,20 @@ export function isWhole({ unreachable = [] }: Answered): boolean {
   return unreachable.length === 0;
 }
 
+/** Whether a list has no rows, and no datacenter that may have some is silent. */
+export function isSurelyEmpty(
+  list: ({ readonly items: readonly unknown[] } & Answered) | undefined,
+): boolean {
+  return list?.items.length === 0 && isWhole(list);
+}
+
+const ASK_AGAIN_MS = 2_000;
+
+/** In how long to ask again for what is read once, because a part of the answer is missing; false: never. */
+export function askAgainMs(answer: Answered | undefined): number | false {
+  return answer !== undefined && !isWhole(answer) ? ASK_AGAIN_MS : false;
+}
+
 /** What is known after an answer: that answer, or what was known before if a part of it is missing. */
 export function lastWhole<Answer extends Answered>(
   answer: Answer | undefined,

@@ -10,7 +10,7 @@ import { useWhyNot } from '~/lib/session.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';
-import { EmptyState, ErrorState, Foot, Notice, UnreachableNotice } from '~/ui/states.tsx';
+import { EmptyState, ErrorState, Foot, isWhole, Notice, UnreachableNotice } from '~/ui/states.tsx';
 import { type Look, LookBadge, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 import {
@@ -66,7 +66,11 @@ export function FreezesPanel({ of }: { readonly of?: Environment }) {
           </Group>
         }
       >
-        {view === 'List' ? <FreezeList freezes={freezes} /> : <FreezeCalendar freezes={freezes} />}
+        {view === 'List' ? (
+          <FreezeList freezes={freezes} />
+        ) : (
+          <FreezeCalendar freezes={freezes} isAll={isWhole(data)} />
+        )}
         {data.nextCursor === null ? null : (
           <p className={classes['cut']}>Only the first {count(data.items.length)} are shown.</p>
         )}
@@ -161,7 +165,14 @@ const FROZEN_LOOK: Look = { label: 'Frozen now', tone: 'warn', icon: IconSnowfla
 const UPCOMING_LOOK: Look = { label: 'Next', tone: 'calm', icon: IconCalendarClock };
 
 /** The windows of these freezes in the coming weeks: what is frozen now, then what comes, month by month. */
-function FreezeCalendar({ freezes }: { readonly freezes: readonly Freeze[] }) {
+function FreezeCalendar({
+  freezes,
+  isAll,
+}: {
+  readonly freezes: readonly Freeze[];
+  /** Whether there are no others that are not known. */
+  readonly isAll: boolean;
+}) {
   // By the minute: nothing begins or ends between two.
   const nowMs = useAtDatabaseNow((ms) =>
     ms === null ? null : Math.floor(ms / MINUTE_MS) * MINUTE_MS,
@@ -171,11 +182,11 @@ function FreezeCalendar({ freezes }: { readonly freezes: readonly Freeze[] }) {
     [freezes, nowMs],
   );
   if (months.length === 0) {
-    return (
+    return isAll ? (
       <EmptyState title="Nothing is frozen">
         {`Neither now nor within the next ${count(CALENDAR_DAYS)} days.`}
       </EmptyState>
-    );
+    ) : null;
   }
   return (
     <>

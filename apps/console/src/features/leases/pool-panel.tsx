@@ -8,7 +8,7 @@ import { useWhyNot } from '~/lib/session.tsx';
 import type { DialogProps } from '~/ui/act-dialog.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
-import { ErrorState, Notice, UnreachableNotice, useLastWhole } from '~/ui/states.tsx';
+import { askAgainMs, ErrorState, Notice, UnreachableNotice, useLastWhole } from '~/ui/states.tsx';
 import { CopyableId, Link, RelativeTime, VisibleText } from '~/ui/text.tsx';
 import { GuardedButton } from '~/ui/tip.tsx';
 import type { LeaseItem } from './lease-cells.tsx';
@@ -105,7 +105,11 @@ function HolderDialog({
   readonly act: 'revoke' | 'block';
   readonly leaseId: string;
 }) {
-  const read = useQuery(query('leases', 'list', { leaseId, limit: 1, ...at(datacenter) }));
+  const read = useQuery({
+    ...query('leases', 'list', { leaseId, limit: 1, ...at(datacenter) }),
+    enabled: dialog.isOpen,
+    refetchInterval: ({ state: { data } }) => askAgainMs(data),
+  });
   const known = useLastWhole(read, leaseId);
   if (known === undefined) {
     return (

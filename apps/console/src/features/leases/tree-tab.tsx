@@ -15,7 +15,7 @@ import { DatacenterMenu } from '~/resources/list/list-parts.tsx';
 import { SearchBox } from '~/ui/filters.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';
-import { EmptyState, ErrorState, Notice, UnreachableNotice } from '~/ui/states.tsx';
+import { EmptyState, ErrorState, isWhole, Notice, UnreachableNotice } from '~/ui/states.tsx';
 import { Link, VisibleText } from '~/ui/text.tsx';
 import classes from './leases.module.css';
 
@@ -214,7 +214,7 @@ function Tree({
       )}
       {items.length > 0 ? (
         <NamespaceTree items={items} isAllOpen={q !== ''} />
-      ) : (
+      ) : !isWhole(tree) ? null : (
         <div className={classes['nothing']}>
           {q === '' ? (
             <EmptyState title="No namespaces">

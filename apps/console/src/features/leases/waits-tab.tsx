@@ -15,7 +15,7 @@ import { DatacenterMenu } from '~/resources/list/list-parts.tsx';
 import { FilterMenu, SearchBox } from '~/ui/filters.tsx';
 import { FilterRow } from '~/ui/page.tsx';
 import { StaleScope } from '~/ui/stale.tsx';
-import { EmptyState, ErrorState, UnreachableNotice } from '~/ui/states.tsx';
+import { type Answered, EmptyState, ErrorState, isWhole, UnreachableNotice } from '~/ui/states.tsx';
 import { TableFooter } from '~/ui/table/data-table.tsx';
 import { cursorOf, useHeldRows } from '~/ui/table/held-rows.ts';
 import { LoadingRows } from '~/ui/table/table-rows.tsx';
@@ -112,7 +112,7 @@ function Lines({
     <StaleScope read={read}>
       <UnreachableNotice unreachable={read.data?.unreachable} />
       <Changes count={held.changeCount} onShow={held.showAll} />
-      <WaitsTable {...table} empty={<NobodyWaits namespace={namespace} />} />
+      <WaitsTable {...table} empty={<NobodyWaits namespace={namespace} read={read} />} />
       <TableFooter
         read={read}
         label="waiters"
@@ -135,7 +135,14 @@ function Changes({ count, onShow }: { readonly count: number; readonly onShow: (
   );
 }
 
-function NobodyWaits({ namespace }: { readonly namespace: string }) {
+function NobodyWaits({
+  namespace,
+  read: { data },
+}: {
+  readonly namespace: string;
+  readonly read: { readonly data: Answered | undefined };
+}) {
+  if (data !== undefined && !isWhole(data)) return null;
   return (
     <EmptyState title="Nobody is waiting">
       {namespace === ''

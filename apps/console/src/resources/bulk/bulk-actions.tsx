@@ -22,8 +22,9 @@ import {
   type Matching,
   matchingInput,
   type Part,
+  readingOf,
   readMatching,
-  searchOf,
+  selectLabel,
   stopNote,
   useBulkId,
 } from './bulk.ts';
@@ -79,7 +80,7 @@ export function BulkBar({ face, selection, matching }: BulkBarProps) {
         <Button variant="subtle" size="compact-xs" onClick={() => selection.clear()}>
           Clear
         </Button>
-        <SelectMatching key={searchOf(matching.input)} {...{ face, selection, matching }} />
+        <SelectMatching key={readingOf(matching.input)} {...{ face, selection, matching }} />
       </Group>
       <Group gap="xs" ref={acts}>
         {actions.map(([name, label]) => (
@@ -116,36 +117,39 @@ const MORE = { data: { nextCursor: '' } };
  */
 function SelectMatching({ face, selection, matching: { input, ...matching } }: BulkBarProps) {
   const { read, readCount, error } = useMatching(face, input);
+  /** How many were chosen the last time, if more match. */
+  const [cutAt, setCutAt] = useState<number>();
   const { whyNot: scopeWhyNot, place } = bulkScope(input.datacenter, useSession().datacenter);
   // What the list counts is of all datacenters.
   const ofHere = useTotal(GROUP_OF[face], inputHere(input), place === '' ? {} : MORE);
   const total = place === '' ? matching.total : ofHere;
   const whyNot = matching.whyNot ?? scopeWhyNot;
+  const cut =
+    cutAt === undefined ? null : (
+      <span className="dimmed">{`More match than the ${count(cutAt)} that were read.`}</span>
+    );
   if (total === undefined || selection.count >= Math.min(total.count, LIMITS.bulkItemsMax)) {
-    return null;
+    return cut;
   }
-  const isAll = total.isExact && total.count <= LIMITS.bulkItemsMax;
   return (
     <>
+      {cut}
       <GuardedButton
         variant="subtle"
         size="compact-xs"
         whyNot={whyNot}
         disabled={readCount !== null}
         onClick={() =>
-          void read(({ items }) =>
+          void read(({ items, isCut }) => {
+            setCutAt(isCut ? items.length : undefined);
             selection.setAll(
               items.map((item) => [item.leaseId, item]),
               true,
-            ),
-          )
+            );
+          })
         }
       >
-        {readCount === null
-          ? isAll
-            ? `Select all ${count(total.count)}${place} that match`
-            : `Select the first ${count(LIMITS.bulkItemsMax)}${place} that match`
-          : `Reading ${count(readCount)} …`}
+        {readCount === null ? selectLabel(total, input, place) : `Reading ${count(readCount)} …`}
       </GuardedButton>
       <ActFailure error={error} />
     </>
@@ -154,7 +158,7 @@ function SelectMatching({ face, selection, matching: { input, ...matching } }: B
 
 const NONE: readonly GrantView[] = [];
 
-interface StopAllProps {
+export interface StopAllProps {
   readonly face: GrantFace;
   readonly input: ListedInput;
   /** Why what the search finds must not be read. */
@@ -163,42 +167,69 @@ interface StopAllProps {
 
 /**
  * Revokes everything that is held here in the namespace that a list shows, after a dialog with its number. A reading
- * ends with its search: another one must not be answered with what was found for the last.
+ * ends with its search: another one must not be answered with what was found for the last. The dialog does not: what
+ * it began is followed, wherever Back has led meanwhile.
  */
-export function StopAll(props: StopAllProps) {
-  return <StopAllOfSearch key={searchOf(props.input)} {...props} />;
+export function StopAll({ face, input, searchWhyNot }: StopAllProps) {
+  const [, setBulkId] = useBulkId();
+  const [isOpen, setOpen] = useState(false);
+  const [found, setFound] = useState<{
+    readonly matching: Matching;
+    /** What it was read for. */
+    readonly input: ListedInput;
+  }>();
+  const { datacenter } = useSession();
+  const noteOf = ({ matching, input: of }: NonNullable<typeof found>): string => {
+    const { place } = bulkScope(of.datacenter, datacenter);
+    return stopNote(of, matching, place === '' ? undefined : datacenter);
+  };
+  return (
+    <>
+      {input.namespace === undefined ? null : (
+        <StopButton
+          key={readingOf(input, HELD_ALONE)}
+          {...{ face, input, searchWhyNot }}
+          onFound={(matching) => {
+            setFound({ matching, input });
+            setOpen(true);
+          }}
+        />
+      )}
+      <BulkDialog
+        face={face}
+        action={isOpen ? 'revoke' : null}
+        items={found?.matching.items ?? NONE}
+        note={found === undefined ? undefined : noteOf(found)}
+        onClose={() => setOpen(false)}
+        onStarted={(bulkId) => {
+          setOpen(false);
+          setBulkId(bulkId);
+        }}
+      />
+    </>
+  );
 }
 
-function StopAllOfSearch({ face, input, searchWhyNot }: StopAllProps) {
-  const [, setBulkId] = useBulkId();
-  const [found, setFound] = useState<Matching>();
+function StopButton({
+  face,
+  input,
+  searchWhyNot,
+  onFound,
+}: StopAllProps & { readonly onFound: (matching: Matching) => void }) {
   const { read, readCount, error } = useMatching(face, input, HELD_ALONE);
   const roleWhyNot = useWhyNot('operator', { isOfAll: true });
-  const { datacenter } = useSession();
-  const { whyNot: scopeWhyNot, place } = bulkScope(input.datacenter, datacenter);
-  const whyNot = roleWhyNot ?? searchWhyNot ?? scopeWhyNot;
+  const { whyNot: scopeWhyNot, place } = bulkScope(input.datacenter, useSession().datacenter);
   return (
     <>
       <GuardedButton
         variant="default"
-        whyNot={whyNot}
+        whyNot={roleWhyNot ?? searchWhyNot ?? scopeWhyNot}
         loading={readCount !== null}
-        onClick={() => void read(setFound)}
+        onClick={() => void read(onFound)}
       >
         {`Stop all${place}`}
       </GuardedButton>
       <ActFailure error={error} />
-      <BulkDialog
-        face={face}
-        action={found === undefined ? null : 'revoke'}
-        items={found?.items ?? NONE}
-        note={stopNote(input, found, place === '' ? undefined : datacenter)}
-        onClose={() => setFound(undefined)}
-        onStarted={(bulkId) => {
-          setFound(undefined);
-          setBulkId(bulkId);
-        }}
-      />
     </>
   );
 }

@@ -10,9 +10,10 @@ import {
   HELD_ALONE,
   lookAgainMs,
   matchingInput,
+  readingOf,
   readMatching,
-  searchOf,
   selectionText,
+  selectLabel,
   stopNote,
   stoppingText,
   worstCaseText,
@@ -89,6 +90,7 @@ describe('everything that a search finds', () => {
     Array.from({ length: count }, (_, at) =>
       heldKeyForTest({ leaseId: `${stem}-${String(at)}`, ...changes }),
     );
+  const ROOMS = { namespace: 'rooms' };
   const ended = (count: number) => grants(count, 'ended', { endReason: 'released', phase: 'free' });
 
   /** Reads a list of these pages. */
@@ -117,6 +119,19 @@ describe('everything that a search finds', () => {
     ).resolves.toMatchObject({ isCut: false });
   });
 
+  it('is not cut by pages that end early, however many there are', async () => {
+    const pages = Array.from({ length: 300 }, (_, at) => grants(32, `page-${String(at)}`));
+    const found = await read(pages);
+    expect(found?.items).toHaveLength(9_600);
+    expect(found?.isCut).toBe(false);
+  });
+
+  it('is cut after many more rows than one action may have, whatever they are', async () => {
+    const pages = Array.from({ length: 11 }, () => ended(max));
+    const found = await read([...pages, grants(1, 'held')], HELD_ALONE);
+    expect(found).toEqual({ items: [], isCut: true });
+  });
+
   it('names each grant once, also one that was listed on two pages', async () => {
     const found = await read([grants(2, 'held'), grants(3, 'held')]);
     expect(found?.items.map(({ leaseId }) => leaseId)).toEqual(['held-0', 'held-1', 'held-2']);
@@ -130,17 +145,35 @@ describe('everything that a search finds', () => {
   });
 
   it('is read in an order in which a renewal moves no row, and here', () => {
-    const listed = { namespace: 'rooms', sort: 'expiresAt', direction: 'desc', datacenter: 'all' };
-    const here = { namespace: 'rooms', sort: 'name', direction: 'asc', datacenter: undefined };
+    const listed = { ...ROOMS, sort: 'expiresAt', direction: 'desc', datacenter: 'all' } as const;
+    const here = { ...ROOMS, sort: 'name', direction: 'asc', datacenter: undefined };
     expect(matchingInput(listed)).toEqual({ ...here, limit: LIMITS.pageSizeMax });
-    expect(matchingInput(listed, HELD_ALONE)).toMatchObject({ endedWithinMs: 0 });
+    expect(matchingInput(listed, HELD_ALONE)).toMatchObject({ ...here, endedWithinMs: 0 });
+  });
+
+  it('begins with what the list shows first, or says by what else', () => {
+    const many = { count: max + 1, isExact: true };
+    for (const sort of ['name', 'grantedAt'] as const) {
+      const listed = { ...ROOMS, sort, direction: 'desc' } as const;
+      expect(matchingInput(listed)).toMatchObject({ sort, direction: 'desc' });
+      expect(selectLabel(many, listed, '')).toBe('Select the first 10,000 that match');
+    }
+    const moving = { ...ROOMS, sort: 'expiresAt' } as const;
+    expect(selectLabel(many, moving, '')).toBe('Select the first 10,000 by name that match');
+    const few = { count: 120, isExact: true };
+    expect(selectLabel(few, moving, ' in dc1')).toBe('Select all 120 in dc1 that match');
   });
 
   it('is of one search, whichever of its pages is shown', () => {
-    const first = { namespace: 'rooms' };
-    const second = { ...first, cursor: 'b' };
-    expect(searchOf(second)).toBe(searchOf(first));
-    expect(searchOf({ namespace: 'jobs' })).not.toBe(searchOf(first));
+    expect(readingOf({ ...ROOMS, cursor: 'b' } as typeof ROOMS)).toBe(readingOf(ROOMS));
+    expect(readingOf({ namespace: 'jobs' })).not.toBe(readingOf(ROOMS));
+    expect(readingOf({ ...ROOMS, datacenter: 'dc2' })).not.toBe(readingOf(ROOMS));
+  });
+
+  it('is another one in another order of the list, but where that does not matter', () => {
+    const newest = { ...ROOMS, sort: 'grantedAt', direction: 'desc' } as const;
+    expect(readingOf(newest)).not.toBe(readingOf({ ...newest, direction: 'asc' }));
+    expect(readingOf(newest, HELD_ALONE)).toBe(readingOf(ROOMS, HELD_ALONE));
   });
 
   it('is stopped after its namespace was named, and what is left of it', () => {

@@ -1,10 +1,10 @@
 /** What bulk actions are about, what they are called and what they do, in words. */
-import { LIMITS, printableText } from '@leasehold/keys-core';
-import { useQuery } from '@tanstack/react-query';
+import { type Count, LIMITS, printableText } from '@leasehold/keys-core';
+import { hashKey, useQuery } from '@tanstack/react-query';
 import { textParam, useQueryState } from '~/lib/address.ts';
 import { type ApiError, type Inputs, type Outputs, query } from '~/lib/api/api.ts';
 import { count, countText, duration } from '~/lib/format.ts';
-import type { ResourceRef } from '~/lib/routes.ts';
+import { MOVING_SORT, type ResourceRef } from '~/lib/routes.ts';
 import type { RevokeMode } from '~/resources/actions/revoke-consequences.ts';
 import { FACE_WORDS, type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
 import type { ListPage } from '~/ui/table/table-state.ts';
@@ -208,30 +208,44 @@ export function failureText(code: string): string {
 
 /** The input of a list of grants, of any page. */
 export type ListedInput = object &
-  Pick<Exclude<Inputs['keys']['list'], void>, 'datacenter' | 'namespace' | 'includeChildren'>;
+  Pick<
+    Exclude<Inputs['keys']['list'], void>,
+    'datacenter' | 'namespace' | 'includeChildren' | 'sort' | 'direction'
+  >;
 
 /** The same in this datacenter alone. */
 export function inputHere(input: ListedInput): ListedInput {
   return { ...input, datacenter: undefined };
 }
 
+const BY_NAME = { sort: 'name', direction: 'asc' } as const;
+
 /**
- * What to read, page by page, of what a list shows. In the order of names, whatever the list's own: a row that is
- * renewed meanwhile has another place in the order of "Remaining", and would be left out or read twice.
+ * What to read, page by page, of what a list shows: in its own order, so that the first are those that it shows first.
+ * By name where a renewal moves rows in that order, and where no order is asked for.
  */
 export function matchingInput(input: ListedInput, { isHeldAlone = false }: Part = {}) {
   return {
     ...inputHere(input),
+    cursor: undefined,
     ...(isHeldAlone ? { endedWithinMs: 0 } : {}),
-    sort: 'name',
-    direction: 'asc',
+    ...(isHeldAlone || input.sort === MOVING_SORT ? BY_NAME : {}),
     limit: LIMITS.pageSizeMax,
-  } as const;
+  };
 }
 
-/** Tells searches apart, not the pages of one. */
-export function searchOf(input: ListedInput): string {
-  return JSON.stringify({ ...input, cursor: undefined });
+/** Tells readings apart: not the pages of the list, nor an order that it is not read in. */
+export function readingOf(input: ListedInput, of: Part = {}): string {
+  return hashKey([{ ...matchingInput(input, of), datacenter: input.datacenter }]);
+}
+
+/** `Select all 120 in dc1 that match`. `total`: how many do; `place`: see {@link bulkScope}. */
+export function selectLabel(total: Count, { sort }: ListedInput, place: string): string {
+  if (total.isExact && total.count <= LIMITS.bulkItemsMax) {
+    return `Select all ${count(total.count)}${place} that match`;
+  }
+  const order = sort === MOVING_SORT ? ' by name' : '';
+  return `Select the first ${count(LIMITS.bulkItemsMax)}${order}${place} that match`;
 }
 
 /** Which part of that is read. */
@@ -250,8 +264,8 @@ export interface Matching {
   readonly isCut: boolean;
 }
 
-/** No more pages are read for one bulk action: ten times the rows that it may have. */
-const PAGES_MAX = (10 * LIMITS.bulkItemsMax) / LIMITS.pageSizeMax;
+/** No more rows are read for one bulk action. Not so many pages: the bytes of its rows may end a page early. */
+const READ_MAX = 10 * LIMITS.bulkItemsMax;
 
 /**
  * Reads page after page, up to what one bulk action may have of what `isWanted`, each grant once. Undefined if
@@ -267,14 +281,14 @@ export async function readMatching(
   const found = new Map<string, GrantView>();
   let readCount = 0;
   let cursor: string | null = null;
-  for (let pages = 0; pages < PAGES_MAX; pages += 1) {
+  do {
     const page: ListPage<GrantView> = await readPage(cursor ?? undefined);
     readCount += page.items.length;
     if (!onPage(readCount)) return undefined;
     for (const item of page.items) if (isWanted(item)) found.set(item.leaseId, item);
     cursor = page.nextCursor;
-    if (cursor === null || found.size >= LIMITS.bulkItemsMax) break;
-  }
+    // A page that is not the last has a row at least.
+  } while (cursor !== null && found.size < LIMITS.bulkItemsMax && readCount < READ_MAX);
   return {
     items: [...found.values()].slice(0, LIMITS.bulkItemsMax),
     isCut: cursor !== null || found.size > LIMITS.bulkItemsMax,
@@ -284,7 +298,7 @@ export async function readMatching(
 /** What is to be known about everything of a namespace, before it is stopped. `here`: the one of several datacenters. */
 export function stopNote(
   { namespace, includeChildren = false }: ListedInput,
-  found: Matching | undefined,
+  found: Matching,
   here: string | undefined,
 ): string {
   const below = includeChildren ? ' and below' : '';
@@ -293,7 +307,7 @@ export function stopNote(
     ...(here === undefined
       ? []
       : [`Those of ${here} alone: use the console of each other datacenter.`]),
-    ...(found?.isCut === true
+    ...(found.isCut
       ? [
           `There are more. These are the first ${count(found.items.length)}: do it again for the rest when these have ended.`,
         ]

@@ -1,13 +1,13 @@
 import type { UseQueryResult } from '@tanstack/react-query';
 import dynamic from 'next/dynamic';
-import { type ReactNode, useMemo } from 'react';
+import { type ReactNode, useMemo, useState } from 'react';
 import { type Count, PHASES } from '@leasehold/keys-core';
 import type { ApiError } from '~/lib/api/api.ts';
 import { type DatacenterFilter, useDatacenterFilter } from '~/lib/datacenters.ts';
 import { fullName } from '~/lib/format.ts';
 import { type ListState, useListState } from '~/lib/list-state.ts';
 import { withField } from '~/lib/search.ts';
-import type { BulkBarProps } from '~/resources/bulk/bulk-actions.tsx';
+import type { BulkBarProps, StopAllProps } from '~/resources/bulk/bulk-actions.tsx';
 import { useBulkId } from '~/resources/bulk/bulk.ts';
 import { FACE_WORDS, type GrantFace, type GrantView } from '~/resources/grant-view.ts';
 import { PHASE_LOOKS } from '~/resources/looks.tsx';
@@ -100,9 +100,7 @@ export function GrantList<Item extends GrantView & { readonly datacenter: string
         <PhaseFilter label={phaseLabel} state={state} />
         {filters}
         <DatacenterMenu filter={filter} />
-        {state.search.fields['namespace'] === undefined ? null : (
-          <StopAll {...{ face, input }} searchWhyNot={whyNot} />
-        )}
+        <StopAll {...{ face, input }} searchWhyNot={whyNot} />
         {tools}
       </FilterRow>
       <DataTable
@@ -166,13 +164,20 @@ const LoadedBar = dynamic(
   },
 );
 
-/** Loaded where a list shows one namespace. */
-const StopAll = dynamic(
+const LoadedStopAll = dynamic(
   () => import('~/resources/bulk/bulk-actions.tsx').then((module) => module.StopAll),
   {
     ssr: false,
   },
 );
+
+/** Loaded where a list shows one namespace; it stays, because what its dialog began may be under way. */
+function StopAll(props: StopAllProps) {
+  const isOne = props.input.namespace !== undefined;
+  const [wasOne, setWasOne] = useState(isOne);
+  if (isOne && !wasOne) setWasOne(true);
+  return wasOne ? <LoadedStopAll {...props} /> : null;
+}
 
 /** The bulk action in the page's address; its code is loaded where there is one. */
 function BulkPanel({ face }: { readonly face: GrantFace }) {

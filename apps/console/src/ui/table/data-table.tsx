@@ -12,7 +12,7 @@ import { type RefObject, useEffect, useRef, useState } from 'react';
 import { integerParam, useQueryState } from '~/lib/address.ts';
 import { countText } from '~/lib/format.ts';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';
-import { ErrorState, UnreachableNotice } from '~/ui/states.tsx';
+import { ErrorState, isSurelyEmpty, UnreachableNotice } from '~/ui/states.tsx';
 import { useShortcut } from '~/ui/use-shortcut.ts';
 import type { Column } from './column.ts';
 import { cursorOf, useHeldRows } from './held-rows.ts';
@@ -90,7 +90,7 @@ export function DataTable<Item>(props: DataTableProps<Item>) {
               )}
             </tbody>
           </table>
-          {read.data?.items.length === 0 ? props.empty : null}
+          {isSurelyEmpty(read.data) ? props.empty : null}
         </div>
         <TableFooter
           {...props}

@@ -36,7 +36,7 @@ export interface DataTableProps<Item> {
   readonly identity: string;
   /** Whether rows may be another datacenter's: those are read on a timer alone. */
   readonly isOfOthers?: boolean;
-  /** What is shown if there are no rows. */
+  /** What is shown if there are surely no rows. */
   readonly empty: ReactNode;
   readonly selection?: Selection<Item>;
   /** How many rows all pages have, if that is counted. */
