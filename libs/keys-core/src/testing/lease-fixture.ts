@@ -100,8 +100,13 @@ export async function inLine(
   caller: Caller = SERVICE,
 ): Promise<{ answer: Promise<AcquireAnswer> }> {
   const answer = acquire(at, { waitMs: 60_000, holder, ...change }, { life, caller });
-  answer.catch(() => undefined);
-  await waitUntil(async () => (await lineOf(at, change.name)).includes(holder));
+  let failure: unknown;
+  answer.catch((error: unknown) => (failure = error));
+  await waitUntil(async () => {
+    // It is the cause, if the caller is never in line.
+    if (failure !== undefined) throw failure;
+    return (await lineOf(at, change.name)).includes(holder);
+  });
   return { answer };
 }
 
