@@ -100,11 +100,11 @@ export async function inLine(
   caller: Caller = SERVICE,
 ): Promise<{ answer: Promise<AcquireAnswer> }> {
   const answer = acquire(at, { waitMs: 60_000, holder, ...change }, { life, caller });
-  let failure: unknown;
-  answer.catch((error: unknown) => (failure = error));
+  let failure: { readonly cause: unknown } | undefined;
+  answer.catch((cause: unknown) => (failure = { cause }));
   await waitUntil(async () => {
     // It is the cause, if the caller is never in line.
-    if (failure !== undefined) throw failure;
+    if (failure !== undefined) throw new Error('it was refused', failure);
     return (await lineOf(at, change.name)).includes(holder);
   });
   return { answer };
