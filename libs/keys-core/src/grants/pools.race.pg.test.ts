@@ -221,13 +221,13 @@ describe(`random workers on pools through ${String(CONTROLLERS)} controllers, se
       kernel,
       (draw) => ({ name: `n${String(draw(8))}`, mode: 'permit' }),
       async () => {
-        // As if no key had been held for days. Rows are locked in the order in which all statements lock them.
+        // As if no key had been held for days, but those that a statement has locked: it waits for nobody.
         await kernel.store.general.$executeRaw`
           with own as materialized (
             select l.lease_id from lease l
             where l.pool = l.name and l.name <> chr(31)
             order by l.face, l.namespace, l.name
-            for update
+            for update skip locked
           )
           update lease l set fencing_token = l.fencing_token - ${DAYS_MS}::bigint
           from own where l.lease_id = own.lease_id`;
