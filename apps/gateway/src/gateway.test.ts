@@ -173,7 +173,7 @@ describe('fencing', () => {
 
     // As after a freeze: the message is there before any timer has run.
     const arrived = backend.sockets.values().next().value;
-    arrived?.prependListener('data', () => stage.skip(120_000));
+    arrived?.prependListener('data', () => stage.passTime(120_000));
     socket.send('stale');
 
     await once(socket, 'close');
@@ -297,7 +297,7 @@ test('while the backend that its controller names takes no connection, a request
   const refused = stage.ask(`/t/${token}/`);
   const before = questions.length;
   await waitUntil(() => questions.length >= before + 3);
-  stage.skip(20_000);
+  stage.passTime(20_000);
   expect((await refused).json.error.code).toBe('gateway.backend_unreachable');
 });
 
@@ -312,7 +312,7 @@ test('a backend that leaves connections unanswered is given up in time, and aske
   const two = await startBackend('two');
   stage.controller.move(two.address);
   await waitUntil(() => {
-    stage.skip(1_000);
+    stage.passTime(1_000);
     return two.requests.length === 1;
   });
   expect((await held).json.name).toBe('two');
@@ -432,7 +432,7 @@ describe('clients that hold up their requests', () => {
     waiting.catch(() => undefined);
     await waitUntil(() => backend.requests.length === 2);
     await waitUntil(() => {
-      stage.skip(10_000);
+      stage.passTime(10_000);
       return said !== '';
     });
     await closed;
@@ -460,7 +460,7 @@ describe('clients that hold up their requests', () => {
     });
     expect(await passed()).toBeLessThan(32_000_000);
     await waitUntil(() => {
-      stage.skip(10_000);
+      stage.passTime(10_000);
       return backend.sockets.size === 0;
     });
   });
@@ -537,7 +537,7 @@ test('a WebSocket that is still being let in when the gateway stops is refused',
   controller.address = backend.address;
   expect((await stage.ask(`/t/${await controller.sign()}/`)).status).toBe(200);
   // It may have asked for the first key too, and waits a little before it asks for another.
-  stage.skip(300);
+  stage.passTime(300);
   controller.keys.push(createSigningKey('gk-2'));
   const token = await controller.sign();
   let answer = (): void => undefined;

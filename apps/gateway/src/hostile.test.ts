@@ -253,7 +253,7 @@ describe('tokens', () => {
     const token = await hostile.stage.controller.sign({ exp });
     expect((await hostile.stage.ask(`/t/${token}/`)).status).toBe(200);
     hostile.stage.controller.beforeSync = () => new Promise(() => undefined);
-    hostile.stage.skip(61_000);
+    hostile.stage.passTime(61_000);
     expect(await code(hostile, token)).toBe('gateway.token_expired');
   });
 
@@ -516,7 +516,7 @@ describe('strangers who ask as fast as it goes', () => {
     expect((await stage.ask(`/t/${token}/`)).status).toBe(200);
     expect(asked.isOver).toBe(false);
     await waitUntil(() => {
-      stage.skip(500);
+      stage.passTime(500);
       return asked.isOver;
     });
     expect(asked.answered).toBeLessThan(20);
@@ -527,7 +527,7 @@ describe('strangers who ask as fast as it goes', () => {
     const seldom = askOneByOne(
       stage,
       Array.from({ length: 30 }, () => '/healthz'),
-      () => stage.skip(200),
+      () => stage.passTime(200),
     );
     await waitUntil(() => seldom.answered === 30);
     const ofUser = Array.from({ length: 30 }, () => NO_TOKEN);
@@ -550,7 +550,7 @@ describe('strangers who ask as fast as it goes', () => {
     const upload = await stage.ask(`/t/${token}/`, { method: 'POST', body });
     expect([upload.status, upload.json.bytes, isOver]).toEqual([200, body.length, false]);
     await waitUntil(() => {
-      stage.skip(500);
+      stage.passTime(500);
       return isOver;
     });
     expect([await again, await refusals(stage)]).toEqual(['', refused]);

@@ -1,4 +1,7 @@
-/** How the gateway itself answers: with a code, a sentence that any user may see, and the id of the request. */
+/**
+ * How the gateway itself answers: with a code, a sentence that any user may see, and the id of the request. And how a
+ * connection goes on, or is cut off, over which an answer is still being sent.
+ */
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -150,7 +153,7 @@ export function refuseUpgrade(
 }
 
 /** The answer that is being sent over a socket, or is next: what is written beside it would become a part of it. */
-export function answerOn(socket: Duplex): ServerResponse | undefined {
+function answerOn(socket: Duplex): ServerResponse | undefined {
   // Node keeps it there for the same purpose.
   const { _httpMessage: answer } = socket as Duplex & { _httpMessage?: ServerResponse | null };
   return answer ?? undefined;

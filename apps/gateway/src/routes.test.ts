@@ -37,7 +37,7 @@ function openRoutes(bounds: Partial<typeof BOUNDS> = {}) {
     nowMs += 200;
     return link.questions.length >= count;
   };
-  return { routes, link, clock, take, isAsked, skip: (ms: number) => void (nowMs += ms) };
+  return { routes, link, clock, take, isAsked, passTime: (ms: number) => void (nowMs += ms) };
 }
 
 /** A use of a route, and why it was ended. */
@@ -62,12 +62,12 @@ test('many requests at once ask once, and later ones do not ask', async () => {
 });
 
 test('validity counts from when the question was sent: an answer that comes after it is not used', async () => {
-  const { link, take, skip, isAsked } = openRoutes();
+  const { link, take, passTime, isAsked } = openRoutes();
   link.validForMs = 2_000;
   let tries = 0;
   link.answerRoute = (input) => {
     tries += 1;
-    if (tries === 1) skip(2_500);
+    if (tries === 1) passTime(2_500);
     return Promise.resolve(link.routeTo(input));
   };
   const held = take();
@@ -90,20 +90,20 @@ test('what is not held any more leaves nothing with the signal that would have e
 });
 
 test('the answer counts whose question was sent later, also if it makes the time shorter', async () => {
-  const { routes, link, take, skip } = openRoutes();
+  const { routes, link, take, passTime } = openRoutes();
   const active = await take();
   const user = userOf();
   active.use(user, { nowMs: () => 0 });
   link.validForMs = 1_000;
   await routes.sync();
-  skip(1_001);
+  passTime(1_001);
   await waitUntil(() => user.ends.length > 0);
   expect(user.ends).toEqual(['gateway.route_over']);
   expect([...routes.active]).toEqual([]);
 });
 
 test('an answer to an earlier question does not bring back a grant that has ended', async () => {
-  const { routes, link, take, skip, isAsked } = openRoutes();
+  const { routes, link, take, passTime, isAsked } = openRoutes();
   const active = await take();
   active.isSuspect = true;
   const late = { answer: (): void => undefined };
@@ -116,7 +116,7 @@ test('an answer to an earlier question does not bring back a grant that has ende
   };
   const asked = take();
   await waitUntil(() => link.questions.length === 2);
-  skip(100);
+  passTime(100);
   link.ended.add(first);
   await routes.sync();
   link.answerRoute = (input) => Promise.resolve(link.routeTo(input));
@@ -158,36 +158,36 @@ test('for a client that has left already nothing is asked, so that no failure is
 });
 
 test('a request is held for no longer than the bound', async () => {
-  const { link, take, skip } = openRoutes({ holdMs: 3_000 });
+  const { link, take, passTime } = openRoutes({ holdMs: 3_000 });
   link.answerRoute = () => never;
   const held = take();
-  skip(3_001);
+  passTime(3_001);
   await expect(held).rejects.toMatchObject({ code: 'gateway.wait_over' });
   expect(link.questions[0]?.waitMs).toBe(2_500);
 });
 
 test('while no controller answers it is asked again, and then the request is refused', async () => {
-  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  const { link, take, passTime, isAsked } = openRoutes({ holdMs: 3_000 });
   link.answerRoute = () => Promise.reject(new LinkDown('down'));
   const held = take();
   const refused = expect(held).rejects.toMatchObject({ code: 'gateway.cut_off' });
   await waitUntil(() => isAsked(3));
-  skip(3_000);
+  passTime(3_000);
   await refused;
 });
 
 test('a request whose time is over during a question after a failure is refused because no controller answers', async () => {
-  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  const { link, take, passTime, isAsked } = openRoutes({ holdMs: 3_000 });
   link.answerRoute = () =>
     link.questions.length === 1 ? Promise.reject(new LinkDown('down')) : never;
   const held = take();
   await waitUntil(() => isAsked(2));
-  skip(3_000);
+  passTime(3_000);
   await expect(held).rejects.toMatchObject({ code: 'gateway.cut_off' });
 });
 
 test('a request that joins a question goes on after the end of that one, for its own time', async () => {
-  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  const { link, take, passTime, isAsked } = openRoutes({ holdMs: 3_000 });
   const over = new Refusal('gateway.wait_over', { reason: 'backend.not_ready' });
   let end = (): void => undefined;
   link.answerRoute = () =>
@@ -195,10 +195,10 @@ test('a request that joins a question goes on after the end of that one, for its
       end = () => reject(over);
     });
   const refused = expect(take()).rejects.toBe(over);
-  skip(2_500);
+  passTime(2_500);
   const joined = take();
   end();
-  skip(500);
+  passTime(500);
   await refused;
   link.answerRoute = (input) => Promise.resolve(link.routeTo(input));
   await waitUntil(() => isAsked(2));
@@ -206,12 +206,12 @@ test('a request that joins a question goes on after the end of that one, for its
 });
 
 test('what a controller cannot do now is asked again until the time is over, and refused with its reason', async () => {
-  const { link, take, skip, isAsked } = openRoutes({ holdMs: 3_000 });
+  const { link, take, passTime, isAsked } = openRoutes({ holdMs: 3_000 });
   const full = new Refusal('gateway.wait_over', { reason: 'spawn.no_drone' });
   link.answerRoute = () => Promise.reject(full);
   const refused = expect(take()).rejects.toBe(full);
   await waitUntil(() => isAsked(3));
-  skip(3_000);
+  passTime(3_000);
   await refused;
 });
 
@@ -225,27 +225,27 @@ test('what is held when all routes are closed is refused with the reason', async
 });
 
 test('a route whose backend may be stopped soon is asked for again before it is used', async () => {
-  const { link, take, skip } = openRoutes();
+  const { link, take, passTime } = openRoutes();
   link.validForMs = 2_000;
   await take();
-  skip(1_300);
+  passTime(1_300);
   await take();
   expect(link.questions).toHaveLength(2);
 });
 
 test('a call tells who uses a route, and since when nobody does', async () => {
-  const { routes, link, clock, take, skip } = openRoutes();
+  const { routes, link, clock, take, passTime } = openRoutes();
   const active = await take();
   const releases = [userOf('anna'), userOf('anna'), userOf('ben')].map((user) =>
     active.use(user, clock),
   );
-  skip(10_000);
+  passTime(10_000);
   await routes.sync();
   expect(link.syncs.at(-1)?.uses).toEqual([
     { leaseId: link.leaseId, connections: 3, users: 2, requests: 3, usedAgoMs: 0 },
   ]);
   for (const release of releases) release();
-  skip(5_000);
+  passTime(5_000);
   await routes.sync();
   expect(link.syncs.at(-1)?.uses).toEqual([
     { leaseId: link.leaseId, connections: 0, users: 0, requests: 0, usedAgoMs: 5_000 },
@@ -287,9 +287,9 @@ test('two gateways with all the routes that they may know are within the fair us
 });
 
 test('where a part of the routes is not answered for, the next question begins with it', async () => {
-  const { routes, link, clock, take, skip } = openRoutes(MANY);
+  const { routes, link, clock, take, passTime } = openRoutes(MANY);
   await takeMany({ link, clock, take });
-  skip(1);
+  passTime(1);
   link.beforeSync = () =>
     link.syncs.length === 2 ? Promise.reject(new LinkDown('refused')) : Promise.resolve();
   await routes.sync();
@@ -299,7 +299,7 @@ test('where a part of the routes is not answered for, the next question begins w
 });
 
 test('calls that requests ask for are sent after they were asked for, together and with a pause', async () => {
-  const { routes, link, skip } = openRoutes();
+  const { routes, link, passTime } = openRoutes();
   let answer = (): void => undefined;
   link.beforeSync = () =>
     new Promise((resolve) => {
@@ -315,19 +315,19 @@ test('calls that requests ask for are sent after they were asked for, together a
   answer();
   await Promise.all(asked);
   link.beforeSync = () => Promise.resolve();
-  skip(249);
+  passTime(249);
   await routes.sync();
   expect(link.syncs).toHaveLength(3);
-  skip(1);
+  passTime(1);
   await later;
   expect(link.syncs).toHaveLength(4);
 });
 
 test('a route that nobody has used for a minute is not kept valid', async () => {
-  const { routes, link, take, skip } = openRoutes();
+  const { routes, link, take, passTime } = openRoutes();
   link.validForMs = 1_000_000;
   await take();
-  skip(60_001);
+  passTime(60_001);
   await routes.sync();
   expect(link.syncs.at(-1)?.uses).toEqual([]);
   expect([...routes.active]).toEqual([]);

@@ -205,7 +205,7 @@ describe('an answer in place of a WebSocket is over, and its connection closed',
     socket.write(head);
     await ended;
     expect(await openConnections(stage)).toBe(1);
-    stage.skip(5_000);
+    stage.passTime(5_000);
     await waitUntil(async () => (await openConnections(stage)) === 0);
   });
 });

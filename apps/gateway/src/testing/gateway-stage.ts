@@ -76,7 +76,7 @@ export interface GatewayStage {
   /** What it has logged. */
   log(): string;
   /** Makes its clock go on at once. */
-  skip(ms: number): void;
+  passTime(ms: number): void;
   /** A request over a connection of its own. */
   ask(path: string, options?: AskOptions): Promise<Reply>;
   /** Sends bytes, and reads until the other end closes. */
@@ -107,7 +107,7 @@ export interface EchoedRequest {
 }
 
 export interface StageClock {
-  /** Whether its clock goes on by {@link GatewayStage.skip} alone. */
+  /** Whether its clock goes on by {@link GatewayStage.passTime} alone. */
   readonly isStill?: boolean;
 }
 
@@ -117,7 +117,7 @@ export async function openGatewayStage(
   { isStill = false }: StageClock = {},
 ): Promise<GatewayStage> {
   const openedAtMs = performance.now();
-  let skippedMs = 0;
+  let passedMs = 0;
   let logged = '';
   const config = readConfig({
     LEASEHOLD_URL: 'http://127.0.0.1:1',
@@ -127,7 +127,7 @@ export async function openGatewayStage(
     ...variables,
   });
   const gateway = await startGateway(config, {
-    clock: createBootClock(() => (isStill ? openedAtMs : performance.now()) + skippedMs),
+    clock: createBootClock(() => (isStill ? openedAtMs : performance.now()) + passedMs),
     link: controller,
     log: createLogger({
       name: 'gateway',
@@ -144,7 +144,7 @@ export async function openGatewayStage(
     controller,
     port,
     log: () => logged,
-    skip: (ms) => void (skippedMs += ms),
+    passTime: (ms) => void (passedMs += ms),
     ask: (path, options) => ask(port, path, options),
     raw: (text) => raw(port, text),
   };
