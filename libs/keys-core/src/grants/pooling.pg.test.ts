@@ -16,7 +16,7 @@ import {
 } from '../testing/kernel-fixture.ts';
 import { createLeaseStore, type LeaseStore } from './lease-store.ts';
 import { grantWithin } from './pooling.ts';
-import { declarePermits } from '../testing/pool-fixture.ts';
+import { declarePermits, whileOverstayed } from '../testing/pool-fixture.ts';
 
 const permit = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'permit', ...change });
 const shared = (change: Partial<GrantRequest> = {}) => aRequest({ mode: 'shared', ...change });
@@ -319,12 +319,10 @@ describe('permits', () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 1 });
     const old = await granted(kernel, { mode: 'permit' });
-    await age(kernel, old.leaseId, 61_000);
 
-    const during = await kernel.store.general.$transaction(async (tx) => {
-      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
-      return kernel.leases.grant(permit()).catch((error: unknown) => error);
-    });
+    const during = await whileOverstayed(kernel, old, () =>
+      kernel.leases.grant(permit()).catch((error: unknown) => error),
+    );
     const after = await kernel.leases.grant(permit());
 
     expect(during).toMatchObject({ outcome: 'held', by: { leaseId: old.leaseId }, doubtMs: 0 });

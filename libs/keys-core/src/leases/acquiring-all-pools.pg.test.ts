@@ -2,18 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { grantAllWithin, refusalAtLast } from '../grants/index.ts';
-import { age, aRequest } from '../testing/kernel-fixture.ts';
+import { aRequest } from '../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
   codeOf,
   inLine,
+  isSomeoneWaiting,
   lineOf,
   openLeases,
   released,
   SERVICE,
 } from '../testing/lease-fixture.ts';
-import { declarePermits } from '../testing/pool-fixture.ts';
+import { declarePermits, whileOverstayed } from '../testing/pool-fixture.ts';
 import { createSlowDatabase } from '../testing/shifted-clock.ts';
 import {
   acquireAll,
@@ -25,13 +26,6 @@ import {
   releasedAll,
   shared,
 } from '../testing/together-fixture.ts';
-
-/** Whether a statement waits for a row that another transaction has locked. */
-async function waitsForLock({ store }: Awaited<ReturnType<typeof openLeases>>): Promise<boolean> {
-  const waiting = await store.general.$queryRaw<unknown[]>`
-    select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
-  return waiting.length > 0;
-}
 
 test('why one lease alone is refused at last names no list of leases', async () => {
   const { store } = await openLeases();
@@ -80,12 +74,10 @@ describe('an acquire of several leases, of which others may hold some too', () =
     const at = await openLeases();
     await declarePermits(at, { perKey: 1 }, 'exports');
     const old = await one(at, '1', { namespace: 'exports', mode: 'permit', holder: 'bob' });
-    await age(at, old.leaseId, 61_000);
 
-    const refused = await at.store.general.$transaction(async (tx) => {
-      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
-      return acquireAll(at, [permit('exports', '1'), 'a']);
-    });
+    const refused = await whileOverstayed(at, old, () =>
+      acquireAll(at, [permit('exports', '1'), 'a']),
+    );
 
     expect(refused).toMatchObject({ outcome: 'held', key: '1', by: 'bob' });
   });
@@ -100,7 +92,7 @@ describe('an acquire of several leases, of which others may hold some too', () =
       const answer = acquireAll(at, [permit('exports', '1'), 'a']).finally(() => {
         isAnswered = true;
       });
-      await waitUntil(async () => isAnswered || (await waitsForLock(at)));
+      await waitUntil(async () => isAnswered || (await isSomeoneWaiting(at)));
       return { answer };
     });
 

@@ -2,9 +2,9 @@ import { invariant } from '../kernel/errors.ts';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
 import { aCoordinator, aUseCase, makeNotes, note } from '../testing/coordinator-fixture.ts';
-import { age, granted, openKernel } from '../testing/kernel-fixture.ts';
+import { granted, openKernel } from '../testing/kernel-fixture.ts';
 import { lineOf } from '../testing/lease-fixture.ts';
-import { declarePermits } from '../testing/pool-fixture.ts';
+import { declarePermits, whileOverstayed } from '../testing/pool-fixture.ts';
 import type { CoordinatorAcquireAll } from './coordinator-types.ts';
 
 /** The ids and tokens that were granted. */
@@ -74,13 +74,11 @@ describe('several leases of a coordinator', () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 1 });
     const old = await granted(kernel, { mode: 'permit', name: 'a' });
-    await age(kernel, old.leaseId, 61_000);
+    const leases = ['b', 'a'].map((name) => aUseCase(name, { willInsert: () => undefined }));
 
-    const answer = await kernel.store.general.$transaction(async (tx) => {
-      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
-      const leases = ['b', 'a'].map((name) => aUseCase(name, { willInsert: () => undefined }));
-      return aCoordinator(kernel, 'bob').acquireAll(leases, 0);
-    });
+    const answer = await whileOverstayed(kernel, old, () =>
+      aCoordinator(kernel, 'bob').acquireAll(leases, 0),
+    );
 
     expect(answer).toMatchObject({ outcome: 'held', key: 'a', by: 'alice' });
   });

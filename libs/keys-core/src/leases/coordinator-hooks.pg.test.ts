@@ -6,8 +6,8 @@ import {
   aUseCase,
   makeNotes,
 } from '../testing/coordinator-fixture.ts';
-import { age, aRequest, granted, openKernel } from '../testing/kernel-fixture.ts';
-import { declarePermits } from '../testing/pool-fixture.ts';
+import { aRequest, granted, openKernel } from '../testing/kernel-fixture.ts';
+import { declarePermits, whileOverstayed } from '../testing/pool-fixture.ts';
 
 describe('hooks', () => {
   test('may not call the coordinator; work that they left behind may call it afterwards', async () => {
@@ -107,12 +107,10 @@ describe('hooks', () => {
     const kernel = await openKernel();
     await declarePermits(kernel, { perKey: 1 });
     const old = await granted(kernel, { mode: 'permit', name: 'a' });
-    await age(kernel, old.leaseId, 61_000);
 
-    const answer = await kernel.store.general.$transaction(async (tx) => {
-      await tx.$queryRaw`select lease_id from lease where lease_id = ${old.leaseId}::uuid for key share`;
-      return aCoordinator(kernel).acquire(aUseCase('a', { willInsert: () => undefined }), 0);
-    });
+    const answer = await whileOverstayed(kernel, old, () =>
+      aCoordinator(kernel).acquire(aUseCase('a', { willInsert: () => undefined }), 0),
+    );
 
     expect(answer).toMatchObject({ outcome: 'held', by: 'alice' });
   });

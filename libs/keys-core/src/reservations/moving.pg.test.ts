@@ -6,7 +6,7 @@ import {
   type TestDatacenters,
 } from '../testing/datacenters-fixture.ts';
 import { OPERATOR, rowCounts } from '../testing/keys-fixture.ts';
-import { heartbeats, homesOf, move, visit } from '../testing/moving/moving-fixture.ts';
+import { homesOf, move, sendHeartbeats, visit } from '../testing/moving/moving-fixture.ts';
 
 describe('moving a key', () => {
   test('C61 the key lives in the new datacenter, with a greater token, and the old one no longer grants it', async () => {
@@ -300,7 +300,7 @@ describe('a move that is cut short', () => {
     for (let step = 0; step < calls.length; step += 1) {
       for (const when of ['before', 'after'] as const) {
         const name = `${when}-${String(step)}`;
-        await heartbeats(world);
+        await sendHeartbeats(world);
         const old = await visit(world, world.get('dc1'), name);
         crashAt(world, step, when);
 

@@ -4,7 +4,7 @@ import {
   openDatacenters,
   type TestDatacenters,
 } from '../testing/datacenters-fixture.ts';
-import { end, heartbeats, homesOf, move, visit } from '../testing/moving/moving-fixture.ts';
+import { end, homesOf, move, sendHeartbeats, visit } from '../testing/moving/moving-fixture.ts';
 import type { Moved } from './reservation-types.ts';
 
 /** How far a move is when connects begin to race it: undefined when they start together. */
@@ -39,7 +39,7 @@ test('C61 I14 moves racing connects: never two that run, and tokens only grow', 
   const tokens: bigint[] = [];
   const moves: PromiseSettledResult<unknown>[] = [];
   for (let round = 0; round < 15; round += 1) {
-    await heartbeats(world);
+    await sendHeartbeats(world);
     const to = world.all[round % 3]?.name ?? '';
     const place = PLACES[round % PLACES.length];
     const moving = place === undefined ? [move(world.get('dc2'), to)] : moveUpTo(world, to, place);

@@ -1,6 +1,6 @@
 import { LeaseError } from '../kernel/errors.ts';
 import { setAllPermits } from '../leases/lease-operations.ts';
-import { BY, type Kernel } from './kernel-fixture.ts';
+import { age, BY, type Kernel } from './kernel-fixture.ts';
 
 /** Declares how many may hold leases of the namespace of `aRequest`, whatever was declared before. */
 export async function declarePermits(
@@ -40,4 +40,17 @@ export async function setPermits(
       if (!(error instanceof LeaseError) || error.code !== 'grant.contended') throw error;
     }
   }
+}
+
+/** Does this while a grant has run out, and its last holder keeps its row locked, as in a fenced transaction. */
+export async function whileOverstayed<T>(
+  kernel: Kernel,
+  { leaseId }: { readonly leaseId: string },
+  work: () => Promise<T>,
+): Promise<T> {
+  await age(kernel, leaseId, 61_000);
+  return kernel.store.general.$transaction(async (tx) => {
+    await tx.$queryRaw`select lease_id from lease where lease_id = ${leaseId}::uuid for key share`;
+    return work();
+  });
 }

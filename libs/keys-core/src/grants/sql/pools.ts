@@ -232,7 +232,7 @@ export interface MetPool {
   readonly holders: readonly PoolHolder[];
   /** The request's own grant; or the one of the scope, or else of the pool, that expires first. */
   readonly by: LeaseRow | undefined;
-  /** What it may meet if those that have overstayed count as holders. Of all these and those above, the first. */
+  /** The same if those that have overstayed count as holders: `by`, or else the first of them. */
   readonly byAtLast: LeaseRow | undefined;
   readonly overstayedOfKey: number;
   readonly overstayedOfAll: number;
@@ -544,9 +544,9 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
           and ${isTakable(belief)}
         for update of l skip locked
       ) k`;
-  // Over by time, as isOverstayed. That a row has an `xmax` does not tell: a lock that is over leaves it, and so does
+  // Over by time, as in `granting.ts`. That a row has an `xmax` does not tell: a lock that is over leaves it, and so does
   // the statement that has ended the grant.
-  const isLocked = isLocking(how)
+  const isOverstayed = isLocking(how)
     ? fragment`(x.name is null and s.is_takable and coalesce(s.end_reason, 'expired') = 'expired')`
     : fragment`(x.name is not null and s.lease_id = any(${arrayText(how.overstayed)}::uuid[]))`;
   return fragment`
@@ -576,7 +576,7 @@ function slotRows(belief: ClockBelief, how: Locking): Fragment {
       ${isLocking(how) ? judged : fragment``}
     ),
     slot as materialized (
-      select s.*, s.is_ended or x.name is not null as is_free, ${isLocked} as is_overstayed
+      select s.*, s.is_ended or x.name is not null as is_free, ${isOverstayed} as is_overstayed
       from seen_slot s
       left join lapsed x on x.namespace = s.namespace and x.name = s.name
     )`;

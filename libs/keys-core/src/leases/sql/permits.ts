@@ -243,7 +243,7 @@ async function lockDeclarations(
  *
  * - **Locks** the own rows, and moves by another statement, whose snapshot has every grant of these pools. A statement
  *   that grants and has seen an own row before finds it changed, and grants nothing. No own row comes meanwhile: who
- *   would open a pool passes over the declaration, and finds it changed later.
+ *   would open a pool waits for the declaration or passes over it, see `openPools`, and finds it changed.
  * - **Tokens grow**: every pool goes on above the floor, which is raised to the largest token of the own rows.
  * - **Index**: the primary keys.
  *

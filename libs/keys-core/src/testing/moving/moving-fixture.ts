@@ -10,7 +10,7 @@ export function move(at: TestDatacenter, toDatacenter: string, name = 'demo'): P
 }
 
 /** Keeps the drones reachable, however long the test takes. */
-export async function heartbeats(world: TestDatacenters): Promise<void> {
+export async function sendHeartbeats(world: TestDatacenters): Promise<void> {
   for (const { store, drone } of world.all) {
     await recordHeartbeat(store.vital, { ...drone, localTimeMs: 1_000, load: {} });
   }
