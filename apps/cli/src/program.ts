@@ -61,7 +61,7 @@ export async function runCli(
         },
       );
       // A controller that hangs would keep it for as long as a call may take.
-      if (await isLeft(round, signal)) break;
+      if (await waitUnlessAborted(round, signal)) break;
     }
     return cli.exitCode;
   } catch (error) {
@@ -83,8 +83,8 @@ export async function runCli(
   }
 }
 
-/** Whether a signal aborts before the work has ended, or as it ends. @throws what the work throws. */
-async function isLeft(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
+/** Waits for the work, but not past the signal. @returns whether that has aborted. @throws what the work throws. */
+async function waitUnlessAborted(work: Promise<void>, signal: AbortSignal): Promise<boolean> {
   const over = new AbortController();
   const left = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { signal: over.signal });

@@ -115,7 +115,7 @@ function addLs(cli: Cli, parent: Command, { noun, router, recency }: LeaseFace):
     .option('--contains <text>', 'whose name as it is printed contains this, whatever its case');
   withSort(withInternal(withHolding(command))).action(async (options: LsOptions) => {
     const { all, desc, children, internal, ...given } = options;
-    // The API asks for all namespaces where none is named.
+    // The API lists all namespaces where none is named.
     const same = children ? given : { ...given, namespace: given.namespace ?? '' };
     const client = cli.client();
     const { datacenter } = options;

@@ -1,4 +1,7 @@
-/** What bulk actions are about, what they are called and what they do, in words. */
+/**
+ * Bulk actions: which one is shown and how far it is, what they are called and do, in words, and how what they are
+ * about is read.
+ */
 import { type Count, LIMITS, printableText } from '@leasehold/keys-core';
 import { hashKey, useQuery } from '@tanstack/react-query';
 import { textParam, useQueryState } from '~/lib/address.ts';
@@ -248,7 +251,7 @@ export function selectLabel(total: Count, { sort }: ListedInput, place: string):
   return `Select the first ${count(LIMITS.bulkItemsMax)}${order}${place} that match`;
 }
 
-/** Which part of that is read. */
+/** Which part of what a search finds is read; everything, if it says nothing. */
 export interface Part {
   /** Whether what has ended is not asked for. */
   readonly isHeldAlone?: boolean;
