@@ -2,7 +2,6 @@
 export { type Clock, type IdSource, momentOf, newTimedId } from './kernel/clock.ts';
 export { type BatchFailure, type Coalescer, createCoalescer } from './kernel/coalesce.ts';
 export {
-  type Acted,
   ASKED_EVENT_KINDS,
   BULK_ACTIONS,
   BULK_STATES,

@@ -26,7 +26,7 @@ import {
 } from '../trpc.ts';
 import { assertGateway, bytesOfStart, signedFor } from './gateway-router.ts';
 import { renewableActs, renewing } from './lease-calls.ts';
-import { audited, bytesOf, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
+import { bytesOf, bytesOfEvent, bytesOfGrant, refusing, writing } from './recording.ts';
 
 /** The keys face on the wire. The key service decides, also what a caller may read. */
 export const keysRouter = router({
@@ -63,9 +63,9 @@ export const keysRouter = router({
   ...renewableActs('keys'),
 
   revoke: operatorProcedure.input(bounded(keyRevokeInputSchema)).mutation(
-    audited('keys.revoke', ({ services, caller, use }, act) => {
+    placed(({ services, caller, actor, use }, act) => {
       use?.noteWritten(bytesOfEvent(act.reason));
-      return services.keys.revoke(act, caller);
+      return services.keys.revoke(act, caller, { ...actor, action: 'keys.revoke' });
     }),
   ),
 

@@ -16,7 +16,7 @@ import {
 import { describeError, type ErrorAnswer } from '../error-map.ts';
 import { placed, type CalledContext } from '../forwarding/elsewhere.ts';
 import { clientProcedure, operatorProcedure } from '../trpc.ts';
-import { audited, bytesOf, bytesOfEvent, writing } from './recording.ts';
+import { bytesOf, bytesOfEvent, writing } from './recording.ts';
 
 /** What a holder is told of the database; see `WitnessService`. */
 export interface Told {
@@ -88,9 +88,9 @@ export function heldCalls(face: 'leases' | 'environments') {
     ),
 
     revoke: operatorProcedure.input(bounded(leaseRevokeInputSchema)).mutation(
-      audited(`${face}.revoke`, ({ services, caller, use }, act) => {
+      placed(({ services, caller, actor, use }, act) => {
         use?.noteWritten(bytesOfEvent(act.reason));
-        return services[face].revoke(act, caller);
+        return services[face].revoke(act, caller, { ...actor, action: `${face}.revoke` });
       }),
     ),
   };
@@ -100,9 +100,9 @@ export function heldCalls(face: 'leases' | 'environments') {
 export function renewableActs(face: 'keys' | 'leases') {
   const act = (name: 'blockRenewal' | 'allowRenewal') =>
     operatorProcedure.input(bounded(renewableInputSchema)).mutation(
-      audited(`${face}.${name}`, ({ services, caller, use }, input) => {
-        use?.startWriting(bytesOfEvent(input.reason));
-        return services[face][name](input, caller);
+      placed(({ services, caller, actor, use }, act) => {
+        use?.startWriting(bytesOfEvent(act.reason));
+        return services[face][name](act, caller, { ...actor, action: `${face}.${name}` });
       }),
     );
   return { blockRenewal: act('blockRenewal'), allowRenewal: act('allowRenewal') };

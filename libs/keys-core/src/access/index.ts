@@ -69,11 +69,13 @@ export {
   type TokenView,
 } from './sql/api-tokens.ts';
 export {
+  type ActEntry,
   type AuditEntry,
   type AuditFilter,
   type AuditListInput,
   type AuditView,
   countAudit,
+  grantRecorder,
   listAudit,
   nextAudit,
   openWebhook,

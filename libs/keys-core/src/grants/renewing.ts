@@ -8,9 +8,12 @@ import type {
   RenewOutcome,
   UpdateOutcome,
 } from '../kernel/lease.ts';
-import { type Face, leaseTopic } from '../kernel/resource.ts';
+import { type Face, leaseTopic, type Resource } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
+import type { Store } from '../postgres/open-store.ts';
+import type { RecordSql } from '../postgres/records.ts';
+import type { Sql } from '../postgres/sql.ts';
 import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from './sql/guard.ts';
 import { type ShortLane, tryShort } from './sql/in-time.ts';
 import { readEndedGrants } from './sql/past-grants.ts';
@@ -228,20 +231,44 @@ async function changeHeld<Outcome>(
   return { outcome: 'refused', reason: ended ?? 'not_found' };
 }
 
-/** Blocks or allows the renewal of one grant, as an operator asks. */
+/** Blocks or allows the renewal of one grant, as an operator asks. @param record as {@link actOnGrant} has it. */
 export async function changeRenewable(
-  store: KernelStore,
+  store: Store,
   which: { readonly face: Face; readonly renewable: boolean },
   { leaseId, reason }: RenewalAct,
   { actor, namespaces }: Caller,
+  record: RecordGrantAct | undefined,
 ): Promise<RenewalChange> {
   const kind = which.renewable ? 'allow_renewal' : 'block_renewal';
   const request = { leaseId, reason: reason ?? null, actor, namespaces };
-  const changed = await timed(store, kind, () =>
-    setRenewable(store.general, which.face, which.renewable, [request]),
+  const resource = await timed(store, kind, () =>
+    actOnGrant(store, record, async (sql) => {
+      const changed = await setRenewable(sql, which.face, which.renewable, [request]);
+      return changed.get(leaseId);
+    }),
   );
-  const resource = changed.get(leaseId) ?? null;
-  return { changed: resource !== null, resource };
+  return { changed: resource !== undefined };
+}
+
+/** Writes down an act on a grant, in the transaction that has changed it. */
+export type RecordGrantAct = (tx: RecordSql, resource: Resource) => Promise<void>;
+
+/**
+ * Acts on a grant, and has it recorded in the same transaction: what cannot be recorded is not done.
+ * @param record undefined for an act that is recorded as part of another one
+ * @param act answers what it has changed; undefined: nothing, of which nothing is recorded
+ */
+export function actOnGrant<Changed extends Resource>(
+  { general }: Pick<Store, 'general'>,
+  record: RecordGrantAct | undefined,
+  act: (sql: Sql<'general'>) => Promise<Changed | undefined>,
+): Promise<Changed | undefined> {
+  if (record === undefined) return act(general);
+  return general.$transaction(async (tx) => {
+    const changed = await act(tx);
+    if (changed !== undefined) await record(tx, changed);
+    return changed;
+  });
 }
 
 /**

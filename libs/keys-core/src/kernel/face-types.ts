@@ -125,13 +125,8 @@ export interface GrantView extends Named {
   readonly asOf: string;
 }
 
-/** What was acted on; null when nothing was changed. */
-export interface Acted {
-  readonly resource: Resource | null;
-}
-
 /** Whether the renewal of a grant was blocked or allowed. False when it was so, or no such grant is in force. */
-export interface RenewalChange extends Acted {
+export interface RenewalChange {
   readonly changed: boolean;
 }
 
@@ -142,7 +137,7 @@ export interface RenewalAct {
 }
 
 /** What became of a revocation. */
-export interface Revoked extends Acted {
+export interface Revoked {
   readonly outcome: RevokeOutcome;
   /** ISO-8601; null when nothing was revoked. */
   readonly stopsBy: string | null;

@@ -1,5 +1,5 @@
 /** The service of this slice, and what apps and other slices may use of it. */
-import { writeAudit } from '../access/index.ts';
+import { grantRecorder, writeAudit } from '../access/index.ts';
 import {
   changeRenewable,
   type LeaseStore,
@@ -72,6 +72,9 @@ interface KeyServiceDeps extends ConnectDeps {
   readonly leases: LeaseStore;
 }
 
+const BLOCKED = { face: 'key', renewable: false } as const;
+const ALLOWED = { face: 'key', renewable: true } as const;
+
 /** The keys face over the kernel: Plane's keys, without the defects of the original. */
 export function createKeyService(deps: KeyServiceDeps): KeyService {
   const { store } = deps;
@@ -90,20 +93,20 @@ export function createKeyService(deps: KeyServiceDeps): KeyService {
         deadlinesFrom(ladder, localTimeMs, remainingMs),
       ),
 
-    blockRenewal: (input, caller) =>
-      changeRenewable(store, { face: 'key', renewable: false }, input, caller),
-    allowRenewal: (input, caller) =>
-      changeRenewable(store, { face: 'key', renewable: true }, input, caller),
+    blockRenewal: (input, caller, entry) =>
+      changeRenewable(store, BLOCKED, input, caller, grantRecorder(entry, input)),
+    allowRenewal: (input, caller, entry) =>
+      changeRenewable(store, ALLOWED, input, caller, grantRecorder(entry, input)),
 
-    async revoke(input, caller) {
+    async revoke(input, { actor, namespaces }, entry) {
+      const request = { ...input, actor, namespaces };
       const revoked = await timed(store, 'revoke', () =>
-        revokeKey(store, { ...input, actor: caller.actor, namespaces: caller.namespaces }),
+        revokeKey(store, request, grantRecorder(entry, input)),
       );
       hintStopping(revoked.stopping);
       return {
         outcome: revoked.outcome,
         stopsBy: revoked.stopsBy === null ? null : isoOf(revoked.stopsBy),
-        resource: revoked.resource,
       };
     },
 

@@ -1,3 +1,4 @@
+import type { ActEntry } from '../access/index.ts';
 import type { Actor } from '../kernel/access.ts';
 import type {
   Caller,
@@ -167,11 +168,13 @@ export interface KeyService {
     readonly localTimeMs: number;
     readonly renewals: readonly GrantRef[];
   }): Promise<KeyRenewResult[]>;
-  blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
-  allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
+  /** @param entry what the audit says of it, in the same transaction; without it, it is part of a greater act */
+  blockRenewal(input: RenewalAct, caller: Caller, entry?: ActEntry): Promise<RenewalChange>;
+  allowRenewal(input: RenewalAct, caller: Caller, entry?: ActEntry): Promise<RenewalChange>;
   revoke(
     input: { leaseId: string; mode: 'graceful' | 'force'; reason: string; abandon: boolean },
     caller: Caller,
+    entry?: ActEntry,
   ): Promise<Revoked>;
   get(input: Named, caller: Caller): Promise<KeyView | null>;
   list(input: KeyListInput, caller: Caller): Promise<KeyPage>;

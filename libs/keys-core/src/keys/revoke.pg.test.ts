@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { listAudit } from '../access/index.ts';
 import { acknowledgeAction, readOutboxes } from '../fleet/sql/outbox.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age, BY, UNAUDITED } from '../testing/kernel-fixture.ts';
@@ -133,7 +134,6 @@ describe('revoke by force', () => {
     expect(revoked).toMatchObject({
       outcome: 'revoked',
       stopsBy: expect.any(String) as string,
-      resource: { face: 'key', namespace: '', name: 'demo' },
     });
     expect(next.spawned).toBe(true);
     expect(late).toBe('ignored');
@@ -141,6 +141,39 @@ describe('revoke by force', () => {
     expect(await openActions(on, drone.droneId)).toMatchObject([
       { kind: 'terminate' },
       { kind: 'spawn' },
+    ]);
+  });
+
+  test('that cannot be recorded is not done: the backend is not told to stop, and its key is renewed', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { leaseId, fencingToken, backendId } = await connect(on);
+    const entry = { ...UNAUDITED, action: 'keys.revoke' } as const;
+
+    await expect(on.keys.revoke({ leaseId, ...FORCE }, OPERATOR, entry)).rejects.toThrow();
+
+    expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'open' }]);
+    expect(
+      await on.keys.renew({ ...drone, localTimeMs: 0, renewals: [{ leaseId, fencingToken }] }),
+    ).toMatchObject([{ outcome: 'renewed' }]);
+  });
+
+  test('of a key that is abandoned afterwards is in the audit for each', async () => {
+    const on = await openKeys();
+    const drone = await aDrone(on.store.general);
+    const { leaseId, backendId } = await connect(on);
+    await on.keys.report(reportOf(drone, backendId, 'ready'));
+    const entry = { ...BY, action: 'keys.revoke' } as const;
+
+    for (const abandon of [false, false, true, true]) {
+      await on.keys.revoke({ leaseId, ...FORCE, abandon }, OPERATOR, entry);
+    }
+
+    const { items } = await listAudit(on.store.reads, { limit: 10, resource: `lease:${leaseId}` });
+    const granted = { mode: 'force', face: 'key', namespace: '', name: 'demo' };
+    expect(items).toMatchObject([
+      { ...entry, reason: FORCE.reason, detail: { ...granted, abandon: true } },
+      { ...entry, reason: FORCE.reason, detail: { ...granted, abandon: false } },
     ]);
   });
 
@@ -152,7 +185,7 @@ describe('revoke by force', () => {
 
     const revoked = await on.keys.revoke({ leaseId, ...FORCE }, OPERATOR);
 
-    expect(revoked).toEqual({ outcome: 'gone', stopsBy: null, resource: null });
+    expect(revoked).toEqual({ outcome: 'gone', stopsBy: null });
     expect(await actionsOf(on, backendId)).toMatchObject([{ kind: 'spawn', state: 'open' }]);
   });
 });
@@ -188,7 +221,6 @@ describe('revoke gracefully', () => {
     expect(await on.keys.revoke({ leaseId, ...FORCE }, limited)).toEqual({
       outcome: 'gone',
       stopsBy: null,
-      resource: null,
     });
     expect(await on.keys.blockRenewal({ leaseId }, limited)).toMatchObject({ changed: false });
     await expect(on.keys.terminate({ backendId, mode: 'hard' }, limited, BY)).rejects.toMatchObject(

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import { listAudit } from '../access/index.ts';
 import { createReaper } from '../keys/index.ts';
 import { countByNamespace } from '../lists/sql/resource-list.ts';
-import { age, eventsOf } from '../testing/kernel-fixture.ts';
+import { age, BY, eventsOf, UNAUDITED } from '../testing/kernel-fixture.ts';
 import { OPERATOR } from '../testing/keys-fixture.ts';
 import { acquire, acquired, lineOf, released, SERVICE } from '../testing/lease-fixture.ts';
 import { openOperatedLeases, type OperatedLeases } from '../testing/lease-operations-fixture.ts';
@@ -304,10 +305,7 @@ describe('operators', () => {
 
     const first = await on.operations.blockRenewal({ leaseId, reason: 'freeze' }, OPERATOR);
     const second = await on.operations.blockRenewal({ leaseId }, OPERATOR);
-    expect([first, second]).toEqual([
-      { changed: true, resource: { face: 'lease', namespace: 'user.update', name: '42' } },
-      { changed: false, resource: null },
-    ]);
+    expect([first, second]).toEqual([{ changed: true }, { changed: false }]);
     expect(await renew()).toMatchObject([{ outcome: 'refused', reason: 'renewal_blocked' }]);
 
     expect(await on.operations.allowRenewal({ leaseId }, OPERATOR)).toMatchObject({
@@ -315,6 +313,65 @@ describe('operators', () => {
     });
     expect(await renew()).toMatchObject([{ outcome: 'renewed' }]);
   });
+
+  test('an act is in the audit once, with what it was done to, and not when it changed nothing', async () => {
+    const on = await openOperatedLeases();
+    const { leaseId } = await acquired(on);
+    const block = { leaseId, reason: 'freeze' };
+    const revoke = { leaseId, mode: 'force', reason: 'stuck' } as const;
+
+    for (const changed of [true, false]) {
+      expect(
+        await on.operations.blockRenewal(block, OPERATOR, { ...BY, action: 'leases.blockRenewal' }),
+      ).toEqual({ changed });
+      await on.operations.allowRenewal({ leaseId }, OPERATOR, {
+        ...BY,
+        action: 'leases.allowRenewal',
+      });
+      await on.operations.revoke(revoke, OPERATOR, { ...BY, action: 'leases.revoke' });
+    }
+
+    const { items } = await listAudit(on.store.reads, { limit: 10, resource: `lease:${leaseId}` });
+    const granted = { face: 'lease', namespace: 'user.update', name: '42' };
+    expect(items).toMatchObject([
+      { ...BY, action: 'leases.revoke', reason: 'stuck', detail: { ...granted, mode: 'force' } },
+      { ...BY, action: 'leases.allowRenewal', reason: null, detail: granted },
+      { ...BY, action: 'leases.blockRenewal', reason: 'freeze', detail: granted },
+    ]);
+  });
+
+  test.each([
+    ['lease', {}],
+    ['environment', { action: 'deploy' }],
+  ] as const)(
+    'what cannot be recorded is not done: the %s stays held and renewable, without an event',
+    async (face, change) => {
+      const on = await openOperatedLeases({}, face);
+      const { leaseId, fencingToken } = await acquired(on, change);
+      const before = await eventsOf(on, '42');
+
+      await expect(
+        on.operations.revoke({ leaseId, mode: 'force', reason: 'stuck' }, OPERATOR, {
+          ...UNAUDITED,
+          action: 'leases.revoke',
+        }),
+      ).rejects.toThrow();
+      await expect(
+        on.operations.blockRenewal({ leaseId }, OPERATOR, {
+          ...UNAUDITED,
+          action: 'leases.blockRenewal',
+        }),
+      ).rejects.toThrow();
+
+      expect(
+        await on.service.heartbeat(
+          { localTimeMs: 1, renewals: [{ leaseId, fencingToken }] },
+          SERVICE,
+        ),
+      ).toMatchObject([{ outcome: 'renewed' }]);
+      expect(await eventsOf(on, '42')).toEqual(before);
+    },
+  );
 
   test('C34 a lease revoked by force is free at once, and its late holder is fenced', async () => {
     const on = await openOperatedLeases();
@@ -371,7 +428,7 @@ describe('operators', () => {
     const lease = await acquired(on, { namespace: 'b' });
     const input = { leaseId: lease.leaseId, mode: 'force', reason: 'x' } as const;
 
-    const gone = { outcome: 'gone', stopsBy: null, resource: null };
+    const gone = { outcome: 'gone', stopsBy: null };
     expect(await environments.operations.revoke(input, OPERATOR)).toEqual(gone);
     expect(await on.operations.revoke(input, LIMITED)).toEqual(gone);
     expect(await on.operations.blockRenewal(input, LIMITED)).toMatchObject({ changed: false });

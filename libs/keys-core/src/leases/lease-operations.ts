@@ -1,6 +1,7 @@
 /** What people look at and do with leases and environments. */
-import { type AuditEntry, writeAudit } from '../access/index.ts';
+import { type AuditEntry, grantRecorder, writeAudit } from '../access/index.ts';
 import {
+  actOnGrant,
   CALLBACK_KEPT_MS,
   changeRenewable,
   readQueue,
@@ -110,19 +111,25 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
       return { namespace, permits: { perKey: row.perKey, total: row.total }, by: row.by };
     },
     declared: (input, caller) => declarationPage(store, input, caller),
-    async blockRenewal(input, caller) {
-      const change = await changeRenewable(store, { face, renewable: false }, input, caller);
+    async blockRenewal(input, caller, entry) {
+      const which = { face, renewable: false };
+      const record = grantRecorder(entry, input);
+      const change = await changeRenewable(store, which, input, caller, record);
       if (change.changed) store.hints.notify(REVOCATIONS_TOPIC);
       return change;
     },
-    allowRenewal: (input, caller) =>
-      changeRenewable(store, { face, renewable: true }, input, caller),
+    allowRenewal: (input, caller, entry) =>
+      changeRenewable(store, { face, renewable: true }, input, caller, grantRecorder(entry, input)),
 
-    async revoke({ leaseId, mode, reason }, { actor, namespaces }) {
-      const request = { leaseId, mode, reason, abandon: false, actor, namespaces };
-      const revoked = await timed(store, 'revoke', () => revoke(store.general, face, [request]));
-      const grant = revoked.get(leaseId);
-      if (grant === undefined) return { outcome: 'gone', stopsBy: null, resource: null };
+    async revoke(input, { actor, namespaces }, entry) {
+      const { leaseId, mode } = input;
+      const request = { ...input, abandon: false, actor, namespaces };
+      const grant = await timed(store, 'revoke', () =>
+        actOnGrant(store, grantRecorder(entry, input), async (sql) =>
+          (await revoke(sql, face, [request])).get(leaseId),
+        ),
+      );
+      if (grant === undefined) return { outcome: 'gone', stopsBy: null };
       store.hints.notify(REVOCATIONS_TOPIC);
       // A lease revoked by force is free at once: waiters must not wait for their next look.
       if (mode === 'force') {
@@ -131,7 +138,6 @@ export function createLeaseOperations(deps: LeaseOperationsDeps): LeaseOperation
       return {
         outcome: mode === 'force' ? 'revoked' : 'revoking',
         stopsBy: isoOf(grant.stopsBy),
-        resource: { face, namespace: grant.namespace, name: grant.name },
       };
     },
 

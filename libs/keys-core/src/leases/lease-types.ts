@@ -1,3 +1,4 @@
+import type { ActEntry } from '../access/index.ts';
 import type { Actor } from '../kernel/access.ts';
 import type {
   Caller,
@@ -542,8 +543,9 @@ export interface LeaseOperations {
     input: PageInput & { readonly namespace?: string | undefined },
     caller: Caller,
   ): Promise<DatedPage<LeaseDeclaration>>;
-  blockRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
-  allowRenewal(input: RenewalAct, caller: Caller): Promise<RenewalChange>;
+  /** @param entry what the audit says of it, in the same transaction; without it, it is part of a greater act */
+  blockRenewal(input: RenewalAct, caller: Caller, entry?: ActEntry): Promise<RenewalChange>;
+  allowRenewal(input: RenewalAct, caller: Caller, entry?: ActEntry): Promise<RenewalChange>;
   revoke(
     input: {
       readonly leaseId: string;
@@ -551,6 +553,7 @@ export interface LeaseOperations {
       readonly reason: string;
     },
     caller: Caller,
+    entry?: ActEntry,
   ): Promise<Revoked>;
   /** Revocations of what this principal holds, as they happen; ends when the signal aborts. */
   revocations(caller: Caller, signal: AbortSignal): AsyncIterable<RevocationNotice>;

@@ -1,5 +1,6 @@
 import { type AuditAction, SIGN_IN_ACTIONS } from '../../kernel/access.ts';
-import type { Count } from '../../kernel/face-types.ts';
+import type { Count, RenewalAct } from '../../kernel/face-types.ts';
+import type { RecordGrantAct } from '../../grants/index.ts';
 import type { Prisma } from '../../postgres/generated/client.ts';
 import {
   boundedLogCount,
@@ -88,6 +89,27 @@ export async function writeAudit({ records }: RecordSql, entry: AuditEntry): Pro
     },
     select: { id: true },
   });
+}
+
+/** Who does something to a grant, and what: an entry without what the act itself finds. */
+export type ActEntry = Pick<AuditEntry, 'actor' | 'role' | 'source' | 'action'>;
+
+/**
+ * What writes the entry of an act on a grant, in the transaction that has changed the grant; undefined for an act that
+ * is part of a greater one, which has its own entry.
+ */
+export function grantRecorder(
+  entry: ActEntry | undefined,
+  { leaseId, reason, ...detail }: RenewalAct,
+): RecordGrantAct | undefined {
+  if (entry === undefined) return undefined;
+  return (tx, { face, namespace, name }) =>
+    writeAudit(tx, {
+      ...entry,
+      resource: `lease:${leaseId}`,
+      reason,
+      detail: { ...detail, face, namespace, name },
+    });
 }
 
 /** How many ids one statement looks through, and how many statements a page may take. */

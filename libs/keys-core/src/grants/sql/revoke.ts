@@ -1,4 +1,4 @@
-import type { Face, Named, Resource } from '../../kernel/resource.ts';
+import type { Face, Resource } from '../../kernel/resource.ts';
 import { SCOPE_NAME, type Sql } from '../../postgres/sql.ts';
 
 /** An operator's request for one grant. */
@@ -18,7 +18,7 @@ export interface RevokeRequest extends OperatorRequest {
   readonly detail?: object | undefined;
 }
 
-export interface RevokedGrant extends Named {
+export interface RevokedGrant extends Resource {
   readonly leaseId: string;
   /** When the holder has stopped at the latest, as epoch milliseconds of the database. */
   readonly stopsBy: number;
@@ -44,7 +44,7 @@ export async function revoke(
   face: Face,
   requests: readonly RevokeRequest[],
 ): Promise<Map<string, RevokedGrant>> {
-  const rows = await sql.$queryRaw<RevokedGrant[]>`
+  const rows = await sql.$queryRaw<Omit<RevokedGrant, 'face'>[]>`
     with asked as materialized (
       select a.lease_id, a.mode, a.abandon, a.actor, a.reason, a.limits, a.detail
       from unnest(
@@ -91,7 +91,7 @@ export async function revoke(
     select r.lease_id as "leaseId", r.namespace, r.name, extract(epoch from r.expires_at)::float8 * 1000 as "stopsBy",
       r.is_of_namespace as "isOfNamespace"
     from revoked r`;
-  return new Map(rows.map((row) => [row.leaseId, row]));
+  return new Map(rows.map((row) => [row.leaseId, { face, ...row }]));
 }
 
 /**
@@ -106,7 +106,7 @@ export async function abandon(
   request: OperatorRequest,
 ): Promise<Omit<RevokedGrant, 'isOfNamespace'> | undefined> {
   const limits = request.namespaces === null ? null : JSON.stringify(request.namespaces);
-  const rows = await sql.$queryRaw<Omit<RevokedGrant, 'isOfNamespace'>[]>`
+  const rows = await sql.$queryRaw<Omit<RevokedGrant, 'face' | 'isOfNamespace'>[]>`
     with locked as materialized (
       select l.face, l.namespace, l.name, l.lease_id, l.fencing_token, l.stops_by
       from lease l
@@ -134,7 +134,7 @@ export async function abandon(
     select k.lease_id as "leaseId", k.namespace, k.name, extract(epoch from k.stops_by)::float8 * 1000 as "stopsBy"
     from locked k
     join let_go g on g.lease_id = k.lease_id`;
-  return rows[0];
+  return rows[0] && { face: 'key', ...rows[0] };
 }
 
 /**

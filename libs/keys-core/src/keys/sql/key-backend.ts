@@ -1,5 +1,11 @@
 import { traceField } from '@leasehold/service-kit/tracing';
-import { abandon, releaseAlone, revoke, type RevokeRequest } from '../../grants/index.ts';
+import {
+  abandon,
+  type RecordGrantAct,
+  releaseAlone,
+  revoke,
+  type RevokeRequest,
+} from '../../grants/index.ts';
 import { LeaseError } from '../../kernel/errors.ts';
 import {
   type BackendStatus,
@@ -11,7 +17,7 @@ import {
   type TerminationReason,
 } from '../../kernel/backends.ts';
 import type { GrantRef, RevokeOutcome } from '../../kernel/lease.ts';
-import type { Named, Resource } from '../../kernel/resource.ts';
+import type { Named } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
 import type { Store } from '../../postgres/open-store.ts';
@@ -30,19 +36,26 @@ export interface RevokedKey {
   readonly outcome: RevokeOutcome;
   /** Epoch milliseconds of the database; null when nothing was revoked. */
   readonly stopsBy: number | null;
-  /** Null when nothing was revoked. */
-  readonly resource: Resource | null;
   readonly stopping: StoppingBackend | null;
 }
 
 /**
  * Revokes a key and tells its drone to stop the backend, in one transaction: softly for a graceful
  * revoke, by SIGKILL for a forced one. A spawn that was never acknowledged is withdrawn by force.
+ * @param record called in the same transaction when something was revoked
  */
-export async function revokeKey(store: Store, request: RevokeRequest): Promise<RevokedKey> {
+export async function revokeKey(
+  store: Store,
+  request: RevokeRequest,
+  record: RecordGrantAct | undefined,
+): Promise<RevokedKey> {
   return store.general.$transaction(async (tx) => {
     const revoked = (await revoke(tx, 'key', [request])).get(request.leaseId);
-    if (revoked === undefined) return abandonOrGone(tx, request);
+    const changed = revoked ?? (await letGoOf(tx, request));
+    if (changed === undefined) return { outcome: 'gone', stopsBy: null, stopping: null };
+    await record?.(tx, changed);
+    const { stopsBy } = changed;
+    if (revoked === undefined) return { outcome: 'revoked', stopsBy, stopping: null };
     const isForced = request.mode === 'force';
     const [stopping = null] = await queueTerminate(
       tx,
@@ -53,29 +66,13 @@ export async function revokeKey(store: Store, request: RevokeRequest): Promise<R
         withdrawSpawn: isForced,
       },
     );
-    return {
-      outcome: isForced ? 'revoked' : 'revoking',
-      stopsBy: revoked.stopsBy,
-      resource: keyOf(revoked),
-      stopping,
-    };
+    return { outcome: isForced ? 'revoked' : 'revoking', stopsBy, stopping };
   });
 }
 
 /** Nothing is in force: with `abandon`, a key that is still held back after an end by force is freed. */
-async function abandonOrGone(tx: Sql<'general'>, request: RevokeRequest): Promise<RevokedKey> {
-  const letGo =
-    request.mode === 'force' && request.abandon ? await abandon(tx, request) : undefined;
-  return {
-    outcome: letGo === undefined ? 'gone' : 'revoked',
-    stopsBy: letGo?.stopsBy ?? null,
-    resource: letGo === undefined ? null : keyOf(letGo),
-    stopping: null,
-  };
-}
-
-function keyOf({ namespace, name }: Named): Resource {
-  return { face: 'key', namespace, name };
+async function letGoOf(tx: Sql<'general'>, request: RevokeRequest) {
+  return request.mode === 'force' && request.abandon ? abandon(tx, request) : undefined;
 }
 
 /**
