@@ -1,4 +1,5 @@
 import { LeaseError } from '@leasehold/keys-core';
+import type { PendingMove } from '@leasehold/keys-core/reservations';
 import type { z } from 'zod';
 import {
   accessFrom,
@@ -11,7 +12,7 @@ import {
 } from '../access.ts';
 import { bounded } from '../bounded-input.ts';
 import { isForwardable, isGrantingCall } from '../call-kinds.ts';
-import { actorOf, asOf, type ApiContext } from '../context.ts';
+import { asOf, type ApiContext } from '../context.ts';
 import {
   carryOutInputSchema,
   moveInputSchema,
@@ -36,7 +37,7 @@ import {
   router,
   viewerProcedure,
 } from '../trpc.ts';
-import { bytesOfEvent, cancelEntry, moveEntry } from './recording.ts';
+import { bytesOfEvent } from './recording.ts';
 
 /** Which datacenter a key lives in, on the wire. */
 export const reservationsRouter = router({
@@ -59,29 +60,26 @@ export const reservationsRouter = router({
     return ctx.services.reservations.get(input);
   }),
 
-  move: operatorProcedure.input(bounded(moveInputSchema)).mutation(async ({ ctx, input }) => {
+  move: operatorProcedure.input(bounded(moveInputSchema)).mutation(({ ctx, input }) => {
     assertMayReserve(ctx.access, input.key);
     ctx.use?.startWriting(bytesOfEvent(input.reason));
-    const moved = await ctx.services.reservations.move(input, ctx.caller, ctx.source);
-    await ctx.services.audit.write(moveEntry(ctx.actor, input, moved.reservationId));
-    return moved;
+    return ctx.services.reservations.move(input, ctx.caller, ctx.source);
   }),
 
   requestMove: operatorProcedure.input(bounded(requestMoveInputSchema)).mutation(
-    placed(async (ctx, move) => {
+    // Null from a datacenter of an older version, when the move is carried out already.
+    placed((ctx, move): Promise<PendingMove | null> => {
       assertMayReserve(ctx.access, move.key);
       ctx.use?.startWriting(bytesOfEvent(move.reason));
-      await ctx.services.reservations.requestMove(move, ctx.caller);
-      await ctx.services.audit.write(moveEntry(ctx.actor, move, move.reservationId));
-      return ctx.services.reservations.pendingMove(move);
+      return ctx.services.reservations.requestMove(move, ctx.caller, ctx.source);
     }),
   ),
 
   cancelMove: operatorProcedure.input(bounded(reservationRefSchema)).mutation(
     placed(async (ctx, move) => {
       assertMayReserve(ctx.access, move.key);
-      const isCancelled = await ctx.services.reservations.cancelMove(move);
-      if (isCancelled) await ctx.services.audit.write(cancelEntry(ctx.actor, move));
+      const { reservations } = ctx.services;
+      const isCancelled = await reservations.cancelMove(move, ctx.caller, ctx.source);
       return { outcome: isCancelled ? ('cancelled' as const) : ('not_found' as const) };
     }),
   ),
@@ -155,13 +153,11 @@ export function createPeerRouter(callProcedure: CallProcedure) {
         ctx.services.reservations.reservationStatus(input.reservationId, input.key),
       ),
 
-    move: answering.input(bounded(peerMoveInputSchema)).mutation(async ({ ctx, input }) => {
-      const as = forwardedContext(ctx, input.caller);
-      assertRole(as.access, 'operator');
-      assertMayReserve(as.access, input.input.key);
-      const moved = await ctx.services.reservations.moveHere(input.input, callerOf(as.access));
-      await ctx.services.audit.write(moveEntry(actorOf(as), input.input, moved.reservationId));
-      return moved;
+    move: answering.input(bounded(peerMoveInputSchema)).mutation(({ ctx, input }) => {
+      const { access, source } = forwardedContext(ctx, input.caller);
+      assertRole(access, 'operator');
+      assertMayReserve(access, input.input.key);
+      return ctx.services.reservations.moveHere(input.input, callerOf(access), source);
     }),
 
     /** Carries out a procedure that may be forwarded, with all its own checks. */

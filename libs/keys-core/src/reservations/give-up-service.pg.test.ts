@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { createLogger } from '@leasehold/service-kit';
 import { expect, test } from 'vitest';
-import { type Kernel, openKernel, TRUSTING_WATCH } from '../testing/kernel-fixture.ts';
+import { type Kernel, openKernel, TRUSTING_WATCH, UNAUDITED } from '../testing/kernel-fixture.ts';
 import type { EtcdGivenUp, ReadGivenUp } from './etcd/etcd-given-up.ts';
 import { createGiveUpService } from './give-up-service.ts';
 import { type GiveUpService, NONE_GIVEN_UP } from './given-up.ts';
@@ -159,6 +159,29 @@ test('a declaration is taken back though the answer to its removal was lost', as
   await expect(service.takeBack(INPUT, ACTOR)).rejects.toMatchObject({
     code: 'reservation.not_given_up',
   });
+});
+
+test('a declaration that is taken back is in the audit before, once for each call, and stays where it cannot be', async () => {
+  const { store } = await openKernel();
+  const rows: Shared = { row: declared(), lostAnswers: 1 };
+  const service = await aService(rows, true, store);
+
+  await expect(service.takeBack(INPUT, UNAUDITED)).rejects.toThrow();
+  expect(rows.row).toEqual(declared());
+  await service.takeBack(INPUT, ACTOR);
+
+  expect(rows.row).toBeUndefined();
+  expect(
+    await store.general.$queryRaw`
+      select action, actor, reason, detail from audit where resource = 'datacenter:dc3'`,
+  ).toEqual([
+    {
+      action: 'datacenters.takeBack',
+      actor: 'alice',
+      reason: 'it burnt down',
+      detail: { outcome: 'asked' },
+    },
+  ]);
 });
 
 test.each([

@@ -84,6 +84,7 @@ class GivingUp implements GiveUpService {
   async takeBack(input: Parameters<GiveUpService['takeBack']>[0], actor: Actor): Promise<void> {
     const { shared, known, store } = this.#deps;
     const { datacenter, reason } = input;
+    const resource = `datacenter:${datacenter}`;
     let isTried = false;
     for (;;) {
       const seen = await this.#find(datacenter);
@@ -91,12 +92,16 @@ class GivingUp implements GiveUpService {
       if (seen === undefined && isTried) break;
       if (seen === undefined) throw notGivenUp(datacenter);
       if (seen.opened !== null) throw givenUpError(seen);
+      // Before it is done, and so as asked for: once it is removed, nothing is left that would show to the same call,
+      // repeated here or at another controller, that there is something to record.
+      if (!isTried) {
+        const entry = { action: 'datacenters.takeBack', resource, reason } as const;
+        await writeAudit(store.general, { ...actor, ...entry, detail: { outcome: 'asked' } });
+      }
       isTried = true;
       // Not removed: it was changed in between, or this was its second try.
       if (await shared.takeBack(seen)) break;
     }
-    const resource = `datacenter:${datacenter}`;
-    await writeAudit(store.general, { ...actor, action: 'datacenters.takeBack', resource, reason });
     await known.refresh();
   }
 

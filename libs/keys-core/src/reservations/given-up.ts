@@ -67,7 +67,7 @@ export interface GiveUpService {
    */
   giveUp(input: GiveUpInput, actor: Actor): Promise<GivenUpView>;
   /**
-   * Takes the declaration back, while its keys wait.
+   * Takes the declaration back, while its keys wait. The audit has it before it is done.
    * @throws {LeaseError} `reservation.not_given_up`, `reservation.datacenter_given_up` when it is final.
    */
   takeBack(

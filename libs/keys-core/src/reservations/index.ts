@@ -271,11 +271,11 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
   const isAlone = reservations.kind === 'postgres' && peers.names.length === 0;
   return {
     ...pending,
-    requestMove: async (input, caller) => {
+    requestMove: async (input, caller, source) => {
       assertReservationKey(input.key);
       homes.assertHere(input.reservationId);
       homes.assertKnown(input.toDatacenter);
-      await pending.requestMove(input, caller);
+      return pending.requestMove(input, caller, source);
     },
     ...connecting,
     connect: isAlone
@@ -302,10 +302,10 @@ export function createReservationService(deps: ReservationDeps): ReservationServ
       homes.assertKnown(input.toDatacenter);
       return mover.move(input, caller, source);
     },
-    moveHere: async (input, caller) => {
+    moveHere: async (input, caller, source) => {
       assertReservationKey(input.key);
       homes.assertKnown(input.toDatacenter);
-      return mover.moveHere(input, caller);
+      return mover.moveHere(input, caller, source);
     },
     get: async ({ key }) => {
       assertReservationKey(key);

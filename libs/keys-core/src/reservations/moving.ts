@@ -2,8 +2,8 @@
  * Moving a key to another datacenter. The steps, each of which survives a crash after it:
  *
  * 1. ask the new datacenter whether it is there, and can ask us;
- * 2. *leave*: one transaction here that takes the key, writes the pointer and seals the row
- *    (`sql/moves.ts`). Before it nothing has happened; after it the key has left;
+ * 2. *leave*: one transaction here that takes the key, writes the pointer and the audit, and seals the
+ *    row (`sql/moves.ts`). Before it nothing has happened; after it the key has left;
  * 3. put the pointer into the reservation store;
  * 4. have the new datacenter activate the reservation, which it does when it has read the pointer.
  *
@@ -11,6 +11,7 @@
  * a move that was cut short is finished by the next connect, or when the same move is requested
  * again. One that the controllers carry out is finished by them.
  */
+import { type AuditEntry, writeAudit } from '../access/index.ts';
 import { ERROR_CODES, type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
@@ -22,7 +23,7 @@ import {
   type ReservationKey,
   type ReservationPointer,
 } from '../kernel/reservation.ts';
-import { keyTopic } from '../kernel/resource.ts';
+import { keyTopic, namespaceText } from '../kernel/resource.ts';
 import type { Store } from '../postgres/open-store.ts';
 import { isoOf } from '../postgres/sql.ts';
 import type { Homes, HomesDeps, LocalHome } from './homes.ts';
@@ -81,22 +82,27 @@ class Mover implements Moving {
   }
 
   async move(input: MoveInput, caller: Caller, source?: string | null): Promise<Moved> {
-    const { store, resolver, peers } = this.#deps;
-    const { home, isJustThere } = await this.#findHome(input, caller);
+    const { store, resolver } = this.#deps;
+    const asking = { caller, source };
+    const { home, isJustThere, isRecorded } = await this.#findHome(input, asking);
     // The same move, asked for again after it was cut short: asking has finished it.
-    if (home.datacenter === input.toDatacenter && isJustThere) return home;
+    if (home.datacenter === input.toDatacenter && isJustThere) {
+      if (!isRecorded) await this.#record(input, asking, home.reservationId);
+      return home;
+    }
     assertMovable(home, input);
-    if (home.datacenter === store.datacenter) return this.#moveFrom(home, input, { caller });
-    const moved = await peerOf(peers, home.datacenter).move(input, caller, source);
+    if (home.datacenter === store.datacenter) return this.#moveFrom(home, input, asking);
+    const moved = await this.#moveThere(home, input, asking);
     moved.chain.forEach((toId, index) => {
       const fromId = moved.chain[index - 1];
       if (fromId !== undefined) resolver.learn({ fromId, toId });
     });
+    await this.#record(input, asking, moved.reservationId);
     return moved;
   }
 
-  moveHere(input: MoveInput, caller: Caller): Promise<Moved> {
-    return this.#moveOwn(input, { caller });
+  moveHere(input: MoveInput, caller: Caller, source?: string | null): Promise<Moved> {
+    return this.#moveOwn(input, { caller, source });
   }
 
   moveAsked(input: MoveInput, caller: Caller, { askedAt }: PendingMoveRow): Promise<Moved> {
@@ -116,26 +122,53 @@ class Mover implements Moving {
     return status.standing !== 'pending';
   }
 
+  /** Has the datacenter that the key lives in move it, which records that in its own audit. */
+  async #moveThere(home: Home, input: MoveInput, asking: Asking): Promise<Moved> {
+    try {
+      const peer = peerOf(this.#deps.peers, home.datacenter);
+      return await peer.move(input, asking.caller, asking.source);
+    } catch (error) {
+      // It has left. Where it goes, the other datacenter alone knows so far.
+      const hasLeft = error instanceof LeaseError && error.code === 'reservation.move_unfinished';
+      if (hasLeft) await this.#record(input, asking, home.reservationId);
+      throw error;
+    }
+  }
+
   async #moveOwn(input: MoveInput, asking: Asking): Promise<Moved> {
-    const { home } = await this.#findHome(input, asking.caller);
+    const { home } = await this.#findHome(input, asking);
     assertMovable(home, input);
     if (home.datacenter !== this.#deps.store.datacenter) throw movedMeanwhile(home.reservationId);
     return this.#moveFrom(home, input, asking);
   }
 
-  /** Where the key lives, as that datacenter reports it, and whether it has only just arrived there. */
-  async #findHome(input: MoveInput, caller: Caller) {
+  /**
+   * Where the key lives, as that datacenter reports it, and whether it has only just arrived there. A key whose
+   * datacenter was given up is moved by that alone, and then `isRecorded`.
+   */
+  async #findHome(input: MoveInput, asking: Asking) {
     const { resolver } = this.#deps;
+    let isAdopted = false;
+    let isRecorded = false;
     for (;;) {
       const home = await resolver.resolve(input.key);
       if (home === undefined) throw new LeaseError('reservation.not_found');
-      if (await this.#deps.homes.adopt(home, input.key, input.toDatacenter)) continue;
-      const hasLeft = home.chain.length > 1 && home.datacenter === input.toDatacenter;
-      const status = await this.#statusAt(home, input, caller).catch((error: unknown) => {
-        throw hasLeft ? unfinished(error, home.datacenter) : error;
+      if (await this.#deps.homes.adopt(home, input.key, input.toDatacenter)) {
+        isAdopted = true;
+        continue;
+      }
+      const isThere = home.chain.length > 1 && home.datacenter === input.toDatacenter;
+      // As soon as it is in the store: whatever fails then, it was done.
+      if (isThere && isAdopted && !isRecorded) {
+        await this.#record(input, asking, home.reservationId);
+        isRecorded = true;
+      }
+      const status = await this.#statusAt(home, input, asking.caller).catch((error: unknown) => {
+        throw isThere ? unfinished(error, home.datacenter) : error;
       });
       if (status.standing === 'active') {
-        return { home, isJustThere: home.chain.length > 1 && status.isJustActivated === true };
+        const isJustThere = home.chain.length > 1 && status.isJustActivated === true;
+        return { home, isJustThere, isRecorded };
       }
       if (status.standing === 'pending') {
         resolver.forget(home, input.key);
@@ -173,9 +206,10 @@ class Mover implements Moving {
   async #leave(
     home: Home,
     input: MoveInput,
-    { toId, caller, askedAt }: Asking & { readonly toId: string },
+    asking: Asking & { readonly toId: string },
   ): Promise<ReservationPointer> {
     const { store, resolver, local } = this.#deps;
+    const { toId, caller, askedAt } = asking;
     const outcome = await moveAway(store, {
       key: input.key,
       fromId: home.reservationId,
@@ -183,6 +217,7 @@ class Mover implements Moving {
       actor: caller.actor,
       reason: input.reason,
       askedAt,
+      entry: entryOf(input, asking, toId),
     });
     switch (outcome.outcome) {
       case 'sealed':
@@ -191,9 +226,12 @@ class Mover implements Moving {
       case 'moved':
         local.forget(home.reservationId);
         resolver.learn(outcome.pointer);
-        // Another controller here has carried out the same move.
-        if (datacenterOf(outcome.pointer.toId) === input.toDatacenter) return outcome.pointer;
-        throw movedMeanwhile(outcome.pointer.toId);
+        if (datacenterOf(outcome.pointer.toId) !== input.toDatacenter) {
+          throw movedMeanwhile(outcome.pointer.toId);
+        }
+        // Another controller here has carried out the same move, which this caller is told of too.
+        await this.#record(input, asking, outcome.pointer.toId);
+        return outcome.pointer;
       case 'held':
         throw new LeaseError('reservation.key_held', undefined, {
           details: { holder: outcome.holder, remainingMs: Math.ceil(outcome.remainingMs) },
@@ -222,11 +260,35 @@ class Mover implements Moving {
     if (status.standing !== 'active') throw conflict(home.reservationId);
     return home;
   }
+
+  /**
+   * Writes the line of a move that no transaction of this datacenter has made: it stands, whether or not it is recorded.
+   * @throws {LeaseError} `request.outcome_unknown`.
+   */
+  async #record(input: MoveInput, asking: Asking, reservationId: string): Promise<void> {
+    const entry = entryOf(input, asking, reservationId);
+    if (entry === undefined) return;
+    try {
+      await writeAudit(this.#deps.store.general, entry);
+    } catch (cause) {
+      const { toDatacenter: datacenter } = input;
+      const message = `The key has left for the datacenter "${datacenter}", which could not be written into the audit here.`;
+      throw new LeaseError('request.outcome_unknown', message, {
+        details: { datacenter, reservationId },
+        cause,
+      });
+    }
+  }
+}
+
+/** Who acts, and from where. */
+interface Acting {
+  readonly caller: Caller;
+  readonly source?: string | null | undefined;
 }
 
 /** Who moves, and which request this carries out, if it carries one out. */
-interface Asking {
-  readonly caller: Caller;
+interface Asking extends Acting {
   readonly askedAt?: number | undefined;
 }
 
@@ -275,7 +337,7 @@ export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
   return {
     pendingMove,
 
-    async requestMove(input, caller) {
+    async requestMove(input, caller, source) {
       const { reservationId, key, toDatacenter, reason, waitsFor } = input;
       if (toDatacenter === store.datacenter) {
         throw new LeaseError('reservation.same_datacenter', undefined, {
@@ -285,17 +347,28 @@ export function createPendingMoves(deps: PendingMovesDeps): PendingMoves {
       const status = await local.reservationStatus(reservationId, key, caller.actor);
       if (status.standing === 'moved') throw movedMeanwhile(status.pointer.toId);
       const move = { reservationId, key, toDatacenter, reason, waitsFor, askedBy: caller.actor };
-      if (!(await askForMove(store.general, move))) {
+      // Read in it too: after its commit, no failure may say that nothing was changed.
+      const asked = await store.general.$transaction(async (tx) => {
+        if (!(await askForMove(tx, move))) return null;
+        await writeAudit(tx, moveEntry(input, { caller, source }, reservationId));
+        return readPendingMove(tx, reservationId, key);
+      });
+      if (asked === null) {
         local.forget(reservationId);
         throw conflict(reservationId);
       }
+      return viewOf(asked);
     },
 
-    async cancelMove({ reservationId, key }) {
-      const move = await readPendingMove(store.general, reservationId, key);
-      if (move === null) return false;
-      return failPendingMove(store.general, move, { failure: CANCELLED, ending: 'here' });
-    },
+    cancelMove: ({ reservationId, key }, caller, source) =>
+      store.general.$transaction(async (tx) => {
+        const move = await readPendingMove(tx, reservationId, key);
+        if (move === null) return false;
+        const ending = { failure: CANCELLED, ending: 'here' } as const;
+        const isCancelled = await failPendingMove(tx, move, ending);
+        if (isCancelled) await writeAudit(tx, cancelEntry(move, key, { caller, source }));
+        return isCancelled;
+      }),
 
     async carryOutMoves(signal) {
       const failures: unknown[] = [];
@@ -387,4 +460,50 @@ function viewOf(row: PendingMoveRow): PendingMove {
         ? null
         : { leaseId, holder: holder ?? '', until: isoOf(heldUntil) },
   };
+}
+
+// What the audit keeps of moves, in the datacenter that was asked and in the one that the key left.
+
+/** Undefined for a request that is carried out: it is in the audit since it was made. */
+function entryOf(input: MoveInput, asking: Asking, reservationId: string): AuditEntry | undefined {
+  return asking.askedAt === undefined ? moveEntry(input, asking, reservationId) : undefined;
+}
+
+/** @param reservationId the new one of the key; where it is not known yet, the one that it leaves. */
+function moveEntry(
+  { key, toDatacenter, reason }: MoveInput,
+  { caller, source }: Acting,
+  reservationId: string,
+): AuditEntry {
+  return {
+    actor: caller.actor,
+    role: caller.role,
+    source,
+    action: 'reservations.move',
+    resource: resourceOf(key),
+    reason,
+    detail: { toDatacenter, reservationId },
+  };
+}
+
+function cancelEntry(
+  { reservationId }: Pick<PendingMoveRow, 'reservationId'>,
+  key: ReservationKey,
+  { caller, source }: Acting,
+): AuditEntry {
+  return {
+    actor: caller.actor,
+    role: caller.role,
+    source,
+    action: 'reservations.cancelMove',
+    resource: resourceOf(key),
+    detail: { reservationId },
+  };
+}
+
+function resourceOf(key: ReservationKey): string {
+  const named = keyNameOf(key);
+  return named === undefined
+    ? `reservation:${JSON.stringify(key)}`
+    : `key:${namespaceText(named.namespace)}/${named.name}`;
 }

@@ -7,6 +7,7 @@ import {
   type TestDatacenter,
   type TestDatacenters,
 } from '../testing/datacenters-fixture.ts';
+import { UNAUDITED } from '../testing/kernel-fixture.ts';
 import { OPERATOR, reportOf } from '../testing/keys-fixture.ts';
 import { move, visit } from '../testing/moving/moving-fixture.ts';
 import { NONE_GIVEN_UP } from './given-up.ts';
@@ -36,7 +37,7 @@ function requestMove(
   reservationId: string,
   waitsFor: string | null,
   toDatacenter = 'dc2',
-): Promise<void> {
+): Promise<PendingMove> {
   const move = { key: KEY, reservationId, toDatacenter, reason: 'nearer', waitsFor };
   return home.service.requestMove(move, OPERATOR);
 }
@@ -53,6 +54,14 @@ async function afterRound(
 ): Promise<PendingMove | null> {
   await service.carryOutMoves(signal);
   return service.pendingMove({ key: KEY, reservationId });
+}
+
+/** What was done here, by the audit. */
+async function auditedAt({ store }: TestDatacenter): Promise<string[]> {
+  const rows = await store.general.$queryRaw<{ line: string }[]>`
+    select concat_ws(' ', actor, action, resource, detail ->> 'toDatacenter', reason) as line
+    from audit order by id`;
+  return rows.map(({ line }) => line);
 }
 
 async function livesIn(world: TestDatacenters): Promise<string> {
@@ -163,12 +172,55 @@ describe('a requested move', () => {
     await requestMove(home, reservationId, held.leaseId);
     const ref = { key: KEY, reservationId };
 
-    expect(await home.service.cancelMove(ref)).toBe(true);
-    expect(await home.service.cancelMove(ref)).toBe(false);
+    expect(await home.service.cancelMove(ref, OPERATOR)).toBe(true);
+    expect(await home.service.cancelMove(ref, OPERATOR)).toBe(false);
     await end(home, held);
 
     expect(await afterRound(home, reservationId)).toMatchObject({ failure: 'cancelled' });
     expect(await livesIn(world)).toBe('dc1');
+  });
+
+  test('is answered with what was recorded, and in the audit once, also when it is carried out', async () => {
+    const { home, held, reservationId } = await aHeldKey();
+
+    expect(await requestMove(home, reservationId, held.leaseId)).toMatchObject({
+      reservationId,
+      toDatacenter: 'dc2',
+      failure: null,
+      heldBy: { leaseId: held.leaseId },
+    });
+    await end(home, held);
+
+    expect(await afterRound(home, reservationId)).toBeNull();
+    expect(await auditedAt(home)).toEqual(['operator reservations.move key:/demo dc2 nearer']);
+  });
+
+  test('that cannot be recorded is not asked for', async () => {
+    const { home, held, reservationId } = await aHeldKey();
+    const ref = { key: KEY, reservationId };
+    const move = { ...ref, toDatacenter: 'dc2', reason: 'nearer', waitsFor: held.leaseId };
+
+    const asked = home.service.requestMove(move, OPERATOR, UNAUDITED.source);
+
+    await expect(asked).rejects.toThrow();
+    expect(await home.service.pendingMove(ref)).toBeNull();
+  });
+
+  test('goes on while its cancellation cannot be recorded, and one that is cancelled has a line of that', async () => {
+    const { home, held, reservationId } = await aHeldKey();
+    const ref = { key: KEY, reservationId };
+    await requestMove(home, reservationId, held.leaseId);
+
+    await expect(home.service.cancelMove(ref, OPERATOR, UNAUDITED.source)).rejects.toThrow();
+    expect(await home.service.pendingMove(ref)).toMatchObject({ failure: null });
+
+    for (const isCancelled of [true, false]) {
+      expect(await home.service.cancelMove(ref, OPERATOR)).toBe(isCancelled);
+    }
+    expect(await auditedAt(home)).toEqual([
+      'operator reservations.move key:/demo dc2 nearer',
+      'operator reservations.cancelMove key:/demo',
+    ]);
   });
 
   test('is replaced by a later request for the same key', async () => {
@@ -239,7 +291,7 @@ describe('a requested move that is being carried out', () => {
     await requestMove(home, reservationId, null);
     const cancelled: boolean[] = [];
     atQuestion(world.get('dc2'), 1, async () => {
-      cancelled.push(await home.service.cancelMove({ key: KEY, reservationId }));
+      cancelled.push(await home.service.cancelMove({ key: KEY, reservationId }, OPERATOR));
     });
 
     expect(await afterRound(home, reservationId)).toMatchObject({ failure: 'cancelled' });
@@ -268,7 +320,7 @@ describe('a requested move that is being carried out', () => {
     await requestMove(home, reservationId, null);
     const cancelled: boolean[] = [];
     atQuestion(world.get('dc2'), 2, async () => {
-      cancelled.push(await home.service.cancelMove({ key: KEY, reservationId }));
+      cancelled.push(await home.service.cancelMove({ key: KEY, reservationId }, OPERATOR));
     });
 
     expect(await afterRound(home, reservationId)).toBeNull();

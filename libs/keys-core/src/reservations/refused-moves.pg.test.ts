@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
-import { LeaseError } from '../kernel/errors.ts';
+import { type ErrorCode, LeaseError } from '../kernel/errors.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import {
   connectAt,
   openDatacenters,
   type TestDatacenters,
 } from '../testing/datacenters-fixture.ts';
+import { UNAUDITED } from '../testing/kernel-fixture.ts';
 import { keyNamed, OPERATOR, reportOf } from '../testing/keys-fixture.ts';
 import type { Moved } from './reservation-types.ts';
 
@@ -19,6 +20,29 @@ async function aFreeKey(world: TestDatacenters): Promise<void> {
   const dc1 = world.get('dc1');
   const { backendId } = await connectAt(dc1, { key: keyNamed('demo') });
   await dc1.keys.report(reportOf(dc1.drone, backendId, 'terminated'));
+}
+
+/** The moves of the key in the audits of all datacenters, such as `dc1: operator to dc2`. */
+async function auditedIn({ all }: TestDatacenters): Promise<string[]> {
+  const lines = await Promise.all(
+    all.map(async ({ name, store }) => {
+      const rows = await store.general.$queryRaw<{ line: string }[]>`
+        select concat_ws(' to ', actor, detail ->> 'toDatacenter') as line
+        from audit where action = 'reservations.move' and resource = 'key:/demo' order by id`;
+      return rows.map(({ line }) => `${name}: ${line}`);
+    }),
+  );
+  return lines.flat();
+}
+
+/** From now on calls that ask for this fail, as when nobody answers. */
+function breakCalls(world: TestDatacenters, what: string, code: ErrorCode): void {
+  world.outside = {
+    before: (call) => {
+      if (call.what === what) throw new LeaseError(code);
+    },
+    after: () => undefined,
+  };
 }
 
 test('a key does not move while its restored home holds off grants, and moves afterwards', async () => {
@@ -71,6 +95,90 @@ test.each([
 
     world.heal('dc2');
     expect(await moveTo(world, 'dc1', 'dc2')).toMatchObject({ datacenter: 'dc2' });
+  },
+);
+
+test('a move is in the audit once where it was asked for, and once where the key has left', async () => {
+  const world = await openDatacenters(['dc1', 'dc2', 'dc3']);
+  await aFreeKey(world);
+
+  await moveTo(world, 'dc3', 'dc2');
+  await moveTo(world, 'dc2', 'dc1');
+
+  expect(await auditedIn(world)).toEqual([
+    'dc1: operator to dc2',
+    'dc2: operator to dc1',
+    'dc3: operator to dc2',
+  ]);
+});
+
+test.each<[string, string, string[]]>([
+  ['its home', 'dc1', ['dc1: operator to dc2']],
+  ['another datacenter', 'dc3', ['dc1: operator to dc2', 'dc3: operator to dc2']],
+])(
+  'a move that is asked for in %s, and finished by a connect after it was cut short, is in the audit',
+  async (_what, asked, lines) => {
+    const world = await openDatacenters(['dc1', 'dc2', 'dc3']);
+    await aFreeKey(world);
+    breakCalls(world, 'putPointer', 'reservation.store_unreachable');
+
+    await expect(moveTo(world, asked, 'dc2')).rejects.toMatchObject({
+      code: 'reservation.move_unfinished',
+    });
+    world.outside = undefined;
+    const connected = await connectAt(world.get('dc1'), { key: keyNamed('demo') });
+
+    expect(connected.datacenter).toBe('dc2');
+    expect(await auditedIn(world)).toEqual(lines);
+  },
+);
+
+test.each([[['', 'demo']], [['tenant', 'shard', '7']]])(
+  'a move of %j that the home of the key cannot record is not made',
+  async (key) => {
+    const world = await openDatacenters(['dc1', 'dc2']);
+    const { service } = world.get('dc1');
+    await service.reserve({ key });
+    const input = { key, toDatacenter: 'dc2', reason: 'nearer' };
+
+    await expect(service.move(input, OPERATOR, UNAUDITED.source)).rejects.toThrow();
+    await expect(service.moveHere(input, OPERATOR, UNAUDITED.source)).rejects.toThrow();
+
+    expect(await service.resolve({ key, isFresh: true })).toMatchObject({ datacenter: 'dc1' });
+    expect(await service.move(input, OPERATOR)).toMatchObject({ datacenter: 'dc2' });
+  },
+);
+
+test('a move that the datacenter which was asked cannot record is reported as one that may have been made', async () => {
+  const world = await openDatacenters(['dc1', 'dc2', 'dc3']);
+  await aFreeKey(world);
+  const input = { key: ['', 'demo'], toDatacenter: 'dc2', reason: 'nearer' };
+
+  const asked = world.get('dc3').service.move(input, OPERATOR, UNAUDITED.source);
+
+  await expect(asked).rejects.toMatchObject({
+    code: 'request.outcome_unknown',
+    details: { datacenter: 'dc2' },
+  });
+  expect(await auditedIn(world)).toEqual(['dc1: operator to dc2']);
+});
+
+test.each(['answers', 'does not answer'])(
+  'a move out of a datacenter that was given up is in the audit once, though its new home %s',
+  async (what) => {
+    const world = await openDatacenters(['dc1', 'dc2', 'dc3']);
+    await aFreeKey(world);
+    world.giveUp('dc1');
+    if (what === 'does not answer') {
+      breakCalls(world, 'reservationStatus', 'reservation.datacenter_unreachable');
+    }
+
+    const moved = await moveTo(world, 'dc2', 'dc3').catch((error: unknown) => error);
+
+    expect(moved).toMatchObject(
+      what === 'answers' ? { datacenter: 'dc3' } : { code: 'reservation.move_unfinished' },
+    );
+    expect(await auditedIn(world)).toEqual(['dc2: operator to dc3']);
   },
 );
 

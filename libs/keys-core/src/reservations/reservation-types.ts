@@ -125,7 +125,11 @@ export interface FreshKey {
   readonly activateFor?: string | undefined;
 }
 
-/** The reservations face. Every method may throw `reservation.store_unreachable`. */
+/**
+ * The reservations face. Every method may throw `reservation.store_unreachable`. Moves, requests for them and their
+ * cancellations are in the audit, `source` with them, the caller's address: what this database changes is changed
+ * together with the line.
+ */
 export interface ReservationService {
   /**
    * Decides where a key lives, unless that is decided: set-if-absent, permanently.
@@ -148,21 +152,30 @@ export interface ReservationService {
    * @throws {LeaseError} `reservation.not_found`, `reservation.unknown_datacenter`,
    * `reservation.same_datacenter`, `reservation.key_held`, `reservation.moved_meanwhile`,
    * `reservation.chain_too_long`, `reservation.datacenter_unreachable`, `reservation.move_unfinished`,
-   * `grant.hold_off`.
-   * @param source the caller's address, for the audit of the datacenter that the key leaves.
+   * `grant.hold_off`; `request.outcome_unknown`, also when another datacenter has moved it and that could not be
+   * recorded here.
    */
   move(input: MoveInput, caller: Caller, source?: string | null): Promise<Moved>;
   /**
    * Asks for a move that the controllers here carry out, when the grant that it waits for has ended. It
    * takes the place of an earlier request for the key. A move that was cut short is completed by them too.
+   * @returns the request as it was recorded.
    * @throws {LeaseError} `reservation.unknown_datacenter`, `reservation.same_datacenter`,
    * `reservation.moved_meanwhile`, `reservation.conflict`.
    */
-  requestMove(input: RequestMoveInput, caller: Caller): Promise<void>;
+  requestMove(
+    input: RequestMoveInput,
+    caller: Caller,
+    source?: string | null,
+  ): Promise<PendingMove>;
   /** The request for a key that lives here; null without one, and when the key has arrived. */
   pendingMove(input: { reservationId: string; key: ReservationKey }): Promise<PendingMove | null>;
   /** Ends a request. @returns false without one, and when it had ended. */
-  cancelMove(input: { reservationId: string; key: ReservationKey }): Promise<boolean>;
+  cancelMove(
+    input: { reservationId: string; key: ReservationKey },
+    caller: Caller,
+    source?: string | null,
+  ): Promise<boolean>;
   /** One round of the job that carries requests out. */
   carryOutMoves(signal: AbortSignal): Promise<void>;
   /** The whole chain of a key, each link as its datacenter reports it; null when not reserved. */
@@ -195,7 +208,7 @@ export interface ReservationService {
    * A move that another datacenter sent here, because the key lives here.
    * @throws {LeaseError} as {@link move}.
    */
-  moveHere(input: MoveInput, caller: Caller): Promise<Moved>;
+  moveHere(input: MoveInput, caller: Caller, source?: string | null): Promise<Moved>;
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { AuditEntry } from '../../access/index.ts';
 import {
   assertNoHoldOff,
   assertReadBack,
@@ -30,6 +31,8 @@ export interface MovePlan {
   readonly reason: string;
   /** When the request was made that this carries out; undefined for a move that nobody has to request. */
   readonly askedAt?: number | undefined;
+  /** What the audit says of it; undefined for a request, which is in the audit since it was made. */
+  readonly entry?: AuditEntry | undefined;
 }
 
 export type MoveOutcome =
@@ -55,7 +58,8 @@ const MOVE_LADDER = { renewAfterMs: 1, softAfterMs: 2, hardAfterMs: 3, ttlMs: 4 
  * expired key moves; the pointer is written, once and permanently; and the row stays sealed: it names the
  * new reservation, which is not one of this datacenter's, and the grant statement refuses it. Every
  * grant here is before this commit, and the new reservation is activated only after a read of the
- * committed pointer, so that every grant there is after it.
+ * committed pointer, so that every grant there is after it. The line of the audit is a part of it: a key
+ * that has left is recorded, whatever fails afterwards.
  *
  * - **Locks**: the reservation's row, so that movers wait for each other, and what withdraws the request
  *   is either before this or finds the key gone; then the lease row.
@@ -152,7 +156,7 @@ async function seal(tx: Sql<'transitions'>, plan: MovePlan, leaseId: string): Pr
     returning id::text`;
 }
 
-/** Writes the pointer, and that the reservation was left. */
+/** Writes the pointer, that the reservation was left, and the line of the audit. */
 async function leave(tx: Sql<'transitions'>, plan: MovePlan, token: string) {
   const { tokenFloor } = onlyRow(
     await tx.$queryRaw<{ tokenFloor: string }[]>`
@@ -171,7 +175,20 @@ async function leave(tx: Sql<'transitions'>, plan: MovePlan, token: string) {
       move_reason = ${plan.reason}
     where reservation_id = ${plan.fromId} ${C}
     returning 1 as moved`;
+  if (plan.entry !== undefined) await record(tx, plan.entry);
   return pointer;
+}
+
+/** As `writeAudit`, by a statement: transitions have no typed queries. */
+async function record(tx: Sql<'transitions'>, entry: AuditEntry): Promise<void> {
+  const { actor, role, action, resource, reason = null, source = null, detail = {} } = entry;
+  await tx.$queryRaw`
+    insert into audit (actor, role, action, resource, reason, source, detail)
+    values (
+      ${actor}, ${role}, ${action}, ${resource}, ${reason}, ${source},
+      ${JSON.stringify(detail)}::jsonb
+    )
+    returning 1 as recorded`;
 }
 
 // Moves that were asked for, and are carried out by the controllers of the datacenter that is left.
