@@ -195,6 +195,48 @@ describe('operators and drones', () => {
     ).toBe('key.terminating');
   });
 
+  test('a drone of which a key may still be renewed is not lost: it drains, until the act is repeated', async () => {
+    const on = await startTestController({ ladder: KEY_LADDERS.standard });
+    await startTestDrone(on);
+    await connectDemo(on, 'a');
+    await connectDemo(on, 'b');
+    const { drones, keys, audit } = await on.client('operator');
+    const sql = on.controller.store.general;
+    await sql.$executeRaw`
+      create function refuse() returns trigger language plpgsql as
+      $$ begin raise exception 'it stops' using errcode = '57P03'; end $$`;
+    await sql.$executeRaw`
+      create trigger refuse before update of renewable on lease for each row
+      when (new.name = 'b') execute function refuse()`;
+
+    const refused: unknown = await drones.markLost
+      .mutate({ droneId: 'd1', reason: 'fire' })
+      .catch((error: unknown) => leaseholdErrorOf(error));
+
+    expect(refused).toMatchObject({
+      code: 'request.outcome_unknown',
+      message: expect.stringContaining('takes no new backends') as string,
+    });
+    expect(await drones.get.query({ droneId: 'd1' })).toMatchObject({
+      status: 'draining',
+      lostAt: null,
+    });
+    expect(await keys.get.query({ name: 'a' })).toMatchObject({ renewable: false });
+    expect(await keys.get.query({ name: 'b' })).toMatchObject({ renewable: true });
+
+    await sql.$executeRaw`drop trigger refuse on lease`;
+    expect(await drones.markLost.mutate({ droneId: 'd1', reason: 'fire again' })).toEqual({
+      renewalsBlockedCount: 1,
+    });
+
+    expect((await drones.get.query({ droneId: 'd1' })).status).toBe('lost');
+    expect(await keys.get.query({ name: 'b' })).toMatchObject({ renewable: false });
+    expect((await audit.list.query({ resource: 'drone:d1' })).items).toMatchObject([
+      { action: 'drones.markLost', reason: 'fire again' },
+      { action: 'drones.markLost', reason: 'fire' },
+    ]);
+  });
+
   test('every act of an operator is in the audit, with who, why and from where', async () => {
     const on = await startTestController();
     await startTestDrone(on);

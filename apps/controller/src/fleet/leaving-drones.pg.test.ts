@@ -107,6 +107,26 @@ describe('drain with stop', () => {
       { action: 'drones.drain' },
     ]);
   });
+
+  test('answers what it has committed, also where backends cannot be read from the commit on', async () => {
+    const on = await startTestController();
+    await startTestDrone(on);
+    const backendId = await connectTo(on, 'demo');
+    const { drones } = await on.client('operator');
+    const sql = on.controller.store.general;
+    await sql.$executeRaw`
+      create function hide_backends() returns trigger language plpgsql as
+      $$ begin alter table backend rename to hidden; return null; end $$`;
+    await sql.$executeRaw`
+      create constraint trigger hide_backends after insert on audit deferrable initially deferred
+      for each row execute function hide_backends()`;
+
+    expect(await drones.drain.mutate({ droneId: 'd1', stop: true })).toMatchObject({
+      changed: true,
+      backends: [{ backendId }],
+      stoppingCount: 1,
+    });
+  });
 });
 
 describe('drones.remove', () => {

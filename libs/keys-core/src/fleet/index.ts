@@ -9,6 +9,7 @@ import type { Caller, Count, FilterOf, Page } from '../kernel/face-types.ts';
 import { LIMITS } from '../kernel/limits.ts';
 import { type KeyService, terminateAllOf } from '../keys/index.ts';
 import type { Store } from '../postgres/open-store.ts';
+import type { Sql } from '../postgres/sql.ts';
 import type {
   BackendDetail,
   BackendStateView,
@@ -114,8 +115,8 @@ export interface FleetService {
   /** @throws {LeaseError} `drone.not_found`. */
   undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
   /**
-   * Drains the drone and blocks the renewal of its keys, so that they run out.
-   * @throws {LeaseError} `drone.not_found`.
+   * Drains the drone and blocks the renewal of its keys, so that they run out. @throws {LeaseError} `drone.not_found`;
+   * `request.outcome_unknown` when it drains, and keys may still be renewed: the same act again completes this one.
    */
   markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
   /**
@@ -200,10 +201,9 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
     countDrones: (input) => countListedDrones(store.reads, input, heartbeatMs),
     getDrone: (droneId) => getDrone(store.reads, droneId, heartbeatMs),
     async drain(act, actor) {
-      const { changed, stoppingIds } = await changeDraining(store, true, act, actor);
-      if (stoppingIds.length > 0) store.hints.notify(`drone:${act.droneId}`);
-      const backends = await liveBackends(store, act.droneId);
-      return { changed, backends, stoppingCount: stoppingIds.length };
+      const answer = await changeDraining(store, true, act, actor);
+      if (answer.stoppingCount > 0) store.hints.notify(`drone:${act.droneId}`);
+      return answer;
     },
     async undrain(act, actor) {
       const { changed } = await changeDraining(store, false, act, actor);
@@ -232,12 +232,12 @@ export function createFleetService(deps: FleetServiceDeps): FleetService {
 }
 
 /** All of them, however many pages that takes: an operator waits until none is left. */
-async function liveBackends(store: Store, droneId: string): Promise<BackendView[]> {
+async function liveBackends(sql: Sql<'general'>, droneId: string): Promise<BackendView[]> {
   const backends: BackendView[] = [];
   let cursor: string | undefined;
   do {
     const page = await listBackends(
-      store.general,
+      sql,
       { droneId, live: true, limit: LIMITS.pageSizeMax, cursor },
       null,
     );
@@ -258,22 +258,46 @@ async function changeDraining(
   actor: Actor,
 ) {
   return store.general.$transaction(async (tx) => {
-    const change = await setDraining(tx, act.droneId, draining);
+    const { changed } = await setDraining(tx, act.droneId, draining);
     const stoppingIds = act.stop === true ? await terminateAllOf(tx, act.droneId) : [];
+    // Not after the commit: if it failed then, the caller would learn that nothing was changed.
+    const backends = draining ? await liveBackends(tx, act.droneId) : [];
     await writeAudit(tx, {
       ...auditOf(draining ? 'drones.drain' : 'drones.undrain', act, actor),
       ...(act.stop === true && { detail: { stoppingCount: stoppingIds.length } }),
     });
-    return { ...change, stoppingIds };
+    return { changed, backends, stoppingCount: stoppingIds.length };
   });
 }
 
-/** Every key of the drone runs out, because its renewal is blocked; none is given away before. */
+/**
+ * Every key of the drone runs out, because its renewal is blocked; none is given away before. Until all are blocked the
+ * drone drains, and is not lost: an act that was broken off can be seen, and is offered again.
+ */
 async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor: Actor) {
-  await store.general.$transaction(async (tx) => {
-    await setLost(tx, act.droneId);
+  const { droneId } = act;
+  const { session, leaseIds } = await store.general.$transaction(async (tx) => {
+    const drained = await setDraining(tx, droneId, true);
     await writeAudit(tx, auditOf('drones.markLost', act, actor));
+    return { session: drained.session, leaseIds: await heldLeaseIds(tx, droneId) };
   });
+  try {
+    const renewalsBlockedCount = await blockRenewals(keys, leaseIds, act, actor);
+    await setLost(store.general, droneId, session);
+    return { renewalsBlockedCount };
+  } catch (cause) {
+    const message = `The drone ${droneId} takes no new backends, but some of its keys may still be renewed. Mark it lost again.`;
+    throw new LeaseError('request.outcome_unknown', message, { details: { droneId }, cause });
+  }
+}
+
+/** @returns the renewal of how many was not blocked already. When it throws, no statement of it is under way. */
+async function blockRenewals(
+  keys: KeyService,
+  leaseIds: readonly string[],
+  act: DroneAct,
+  actor: Actor,
+): Promise<number> {
   const caller: Caller = {
     principal: SYSTEM_ACTOR,
     actor: actor.actor,
@@ -281,16 +305,18 @@ async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor:
     namespaces: null,
   };
   const reason = act.reason ?? `drone ${act.droneId} was marked lost`;
-  const leaseIds = await heldLeaseIds(store.general, act.droneId);
-  let renewalsBlockedCount = 0;
+  let blockedCount = 0;
   for (let from = 0; from < leaseIds.length; from += BLOCKS_IN_FLIGHT_MAX) {
     const group = leaseIds.slice(from, from + BLOCKS_IN_FLIGHT_MAX);
-    const changes = await Promise.all(
+    const changes = await Promise.allSettled(
       group.map((leaseId) => keys.blockRenewal({ leaseId, reason }, caller)),
     );
-    renewalsBlockedCount += changes.filter(({ changed }) => changed).length;
+    for (const change of changes) {
+      if (change.status === 'rejected') throw change.reason;
+      if (change.value.changed) blockedCount += 1;
+    }
   }
-  return { renewalsBlockedCount };
+  return blockedCount;
 }
 
 /** How long a state goes unnoticed when its hint is lost. */

@@ -27,6 +27,7 @@ describe('actProblem', () => {
     expect(actProblem('markLost', READY)).toBeUndefined();
     expect(actProblem('markLost', DRAINING)).toBeUndefined();
     expect(actProblem('stop', READY)).toBeUndefined();
+    expect(actProblem('stop', DRAINING)).toBeUndefined();
     expect(actProblem('remove', STOPPED)).toBeUndefined();
     expect(actProblem('remove', { ...LOST, backendCount: 0 })).toBeUndefined();
   });

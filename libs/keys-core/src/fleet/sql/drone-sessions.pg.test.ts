@@ -132,12 +132,30 @@ describe('drone session', () => {
     });
   });
 
+  test('a drone that was undrained, or has opened another session, since it was drained for it is not lost', async () => {
+    const { store } = await openKernel();
+    const { droneId, clockId } = await aDrone(store.general);
+    const seen = (): ReturnType<typeof getDrone> => getDrone(store.general, droneId, HEARTBEAT_MS);
+    const { session } = await setDraining(store.general, droneId, true);
+
+    await setDraining(store.general, droneId, false);
+    await setLost(store.general, droneId, session);
+    expect(await seen()).toMatchObject({ lostAt: null, draining: false });
+    await setDraining(store.general, droneId, true);
+    const newer = await openSession(store.general, aSession(droneId, clockId));
+    await setLost(store.general, droneId, session);
+    expect(await seen()).toMatchObject({ lostAt: null, draining: true });
+
+    await setLost(store.general, droneId, newer);
+    expect((await seen()).status).toBe('lost');
+  });
+
   test('draining reports whether it changed anything, and refuses an unknown drone', async () => {
     const { store } = await openKernel();
     const { droneId } = await aDrone(store.general);
 
-    expect(await setDraining(store.general, droneId, true)).toEqual({ changed: true });
-    expect(await setDraining(store.general, droneId, true)).toEqual({ changed: false });
+    expect(await setDraining(store.general, droneId, true)).toMatchObject({ changed: true });
+    expect(await setDraining(store.general, droneId, true)).toMatchObject({ changed: false });
     await expect(setDraining(store.general, 'nobody', true)).rejects.toMatchObject({
       code: 'drone.not_found',
     });

@@ -242,55 +242,54 @@ export async function getDrone(
 
 /**
  * Sets whether a drone takes new backends.
- * @returns whether anything changed. @throws {LeaseError} `drone.not_found`.
+ *
+ * Waits for every connect that has already chosen the drone: connect locks the row `for key share`, this locks it
+ * `for update`. So what the drone runs after this statement has answered is all that it will run. A typed query
+ * could not lock it: it updates no key, so it would not wait.
+ * @returns whether anything changed, and the drone's newest session. @throws {LeaseError} `drone.not_found`.
  */
 export async function setDraining(
   sql: Sql<'general'>,
   droneId: string,
   draining: boolean,
-): Promise<{ changed: boolean }> {
-  const { wasDraining } = await changeDrone(sql, droneId, fragment`draining = ${draining}`);
-  return { changed: wasDraining !== draining };
-}
-
-/**
- * Records that an operator marked a drone lost: it takes no new backends until it opens a new
- * session and is undrained. Frees no key: a lost drone's keys run out.
- *
- * @throws {LeaseError} `drone.not_found`.
- */
-export async function setLost(sql: Sql<'general'>, droneId: string): Promise<void> {
-  const lost = fragment`lost_at = coalesce(d.lost_at, clock_timestamp()), draining = true`;
-  await changeDrone(sql, droneId, lost);
-}
-
-/**
- * Waits for every connect that has already chosen the drone: connect locks the row `for key share`, this locks it
- * `for update`. So what the drone runs after this statement has answered is all that it will run. A typed query
- * could not lock it: it updates no key, so it would not wait.
- * @throws {LeaseError} `drone.not_found`.
- */
-async function changeDrone(
-  sql: Sql<'general'>,
-  droneId: string,
-  change: Fragment,
-): Promise<{ readonly wasDraining: boolean }> {
-  const [row] = await sql.$queryRaw<{ wasDraining: boolean }[]>`
+): Promise<{ changed: boolean; session: number }> {
+  const [row] = await sql.$queryRaw<{ wasDraining: boolean; session: number }[]>`
     with locked as materialized (
-      select d.id, d.draining
+      select d.id, d.draining, d.session
       from drone d
       where d.id = ${droneId} collate "C"
       for update
     ),
     changed as (
       update drone d
-      set ${change}
+      set draining = ${draining}
       from locked k
       where d.id = k.id
     )
-    select k.draining as "wasDraining" from locked k`;
+    select k.draining as "wasDraining", k.session::float8 as session from locked k`;
   if (row === undefined) throw new LeaseError('drone.not_found');
-  return row;
+  return { changed: row.wasDraining !== draining, session: row.session };
+}
+
+/**
+ * Records that an operator marked a drone lost: it takes no new backends until it opens a new
+ * session and is undrained. Frees no key: a lost drone's keys run out. A typed query would have no clock to judge by.
+ * @param session the newest one when the drone was drained for this: one that has opened another since, or was
+ * undrained, is not lost. Without it, whatever its session
+ */
+export async function setLost(
+  sql: Sql<'general'>,
+  droneId: string,
+  session?: number,
+): Promise<void> {
+  const isAsDrained =
+    session === undefined
+      ? fragment`true`
+      : fragment`d.draining and d.session = ${session}::bigint`;
+  await sql.$queryRaw`
+    update drone d
+    set lost_at = coalesce(d.lost_at, clock_timestamp()), draining = true
+    where d.id = ${droneId} collate "C" and ${isAsDrained}`;
 }
 
 /** The grants under which a drone runs backends, oldest first, for blocking their renewal. */
