@@ -156,16 +156,23 @@ export function waitingTeller(
   print: (text: string) => void,
 ): (waiting: WaitingFor) => void {
   let told = '';
-  return ({ by, since, action, comment, place, frozen }) => {
-    const what = [action, comment].filter((part) => part !== null && part !== '').join(' ');
-    const reason =
-      frozen === null
-        ? `${printable(by)}${what === '' ? '' : ` (${printable(what)})`} has it since ${since}`
-        : `it is frozen until ${frozen.until} because ${printable(frozen.reason)}`;
-    const text = `waiting for ${scopeText(scope)}, place ${String(place)} in line: ${reason}.`;
+  return (waiting) => {
+    const place = `place ${String(waiting.place)} in line`;
+    const text = `waiting for ${scopeText(scope)}, ${place}: ${obstacleText(waiting)}.`;
     if (text !== told) print(text);
     told = text;
   };
+}
+
+/** What stands in the way of a caller that waits. */
+function obstacleText({ by, since, action, comment, frozen }: WaitingFor): string {
+  if (frozen !== null) {
+    return `it is frozen until ${frozen.until} because ${printable(frozen.reason)}`;
+  }
+  // Nobody has looked yet, as in a hold-off: then `since` is the beginning of time.
+  if (Date.parse(since) <= 0) return 'who has it is not known now';
+  const what = [action, comment].filter((part) => part !== null && part !== '').join(' ');
+  return `${printable(by)}${what === '' ? '' : ` (${printable(what)})`} has it since ${since}`;
 }
 
 /** How a shell and a command find what was acquired. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { settled } from '../double/index.ts';
 import { declaredAtOnce, setUpLeases } from '../testing/lease-setup.ts';
-import { OutcomeUnknownError, UnreachableError } from '../transport/errors.ts';
+import { LeaseholdCallError, OutcomeUnknownError, UnreachableError } from '../transport/errors.ts';
 import { createLeaseDefinition } from './lease-definition.ts';
 import { LeaseHeldError, LeaseSelfDeadlockError, LeaseWaitTimeoutError } from './lease.ts';
 
@@ -10,6 +10,24 @@ const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
     () => 'no failure',
     (error: unknown) => error,
   );
+
+/** A controller that grants nothing new for so much longer, so long after its begin. */
+function setUpHeldOff(remainingMsAfter: (passedMs: number) => number) {
+  const set = setUpLeases();
+  const { clock, wire } = set;
+  const beganAtMs = clock.nowMs();
+  const acquire = wire.acquire.bind(wire);
+  const refused: { readonly atMs: number; readonly idempotencyKey: string }[] = [];
+  wire.acquire = (request, waitMs, ending) => {
+    const atMs = clock.nowMs() - beganAtMs;
+    const remainingMs = remainingMsAfter(atMs);
+    if (remainingMs <= 0) return acquire(request, waitMs, ending);
+    refused.push({ atMs, idempotencyKey: request.idempotencyKey });
+    const details = { reason: 'restored', remainingMs };
+    return Promise.reject(new LeaseholdCallError('grant.hold_off', { details }));
+  };
+  return { ...set, refused };
+}
 
 describe('acquire', () => {
   test('C30 a refused caller learns the holder', async () => {
@@ -111,6 +129,46 @@ describe('acquire', () => {
     await clock.advance(5_000);
     await background.idle();
     expect(wire.holderOf('k')).toBeUndefined();
+    expect(clock.waitingCount).toBe(0);
+  });
+
+  test('a hold-off that ends within the wait is outwaited by the same request, which is sent again now and then', async () => {
+    const { clock, wire, define, refused } = setUpHeldOff((passedMs) => 30_000 - passedMs);
+    const acquired = define().acquire('k', { waitMs: 3_600_000 });
+    await clock.advance(33_000);
+
+    const lease = await acquired;
+
+    const keys = [...refused, ...wire.acquires].map(({ idempotencyKey }) => idempotencyKey);
+    expect(lease.isHeld).toBe(true);
+    expect(new Set(keys).size).toBe(1);
+    expect(refused.length).toBeLessThan(50);
+  });
+
+  test('those who ask together wait until a hold-off is over, too', async () => {
+    const { clock, define } = setUpHeldOff((passedMs) => 30_000 - passedMs);
+    const leases = define();
+    const acquired = ['a', 'b', 'c'].map((key) => leases.acquire(key, { waitMs: 3_600_000 }));
+    const short = failureOf(leases.acquire('d', { waitMs: 10_000 }));
+    await clock.advance(33_000);
+
+    expect((await Promise.all(acquired)).map(({ isHeld }) => isHeld)).toEqual([true, true, true]);
+    expect(await short).toMatchObject({ code: 'grant.hold_off' });
+  });
+
+  test('a hold-off that outlasts the wait is reported as soon as that is known', async () => {
+    const { clock, define, refused } = setUpHeldOff(() => 30_000);
+
+    const atOnce = await failureOf(define().acquire('short', { waitMs: 30_000 }));
+    const withoutWait = await failureOf(define().acquire('now'));
+    const atOnceMs = refused.map(({ atMs }) => atMs);
+    const later = failureOf(define().acquire('long', { waitMs: 40_000 }));
+    await clock.advance(12_000);
+
+    const told = { code: 'grant.hold_off', details: { remainingMs: 30_000 } };
+    expect([atOnce, withoutWait, await later]).toMatchObject([told, told, told]);
+    expect(atOnceMs).toEqual([0, 0]);
+    expect(refused.at(-1)?.atMs).toBeGreaterThanOrEqual(10_000);
     expect(clock.waitingCount).toBe(0);
   });
 

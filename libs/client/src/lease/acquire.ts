@@ -18,7 +18,7 @@ import {
   type Acquired,
   type WaitingFor,
 } from './attempt.ts';
-import { Tries } from './calls.ts';
+import { isHoldOff, Tries } from './calls.ts';
 import { HeldLease, scopeIdOf } from './held-lease.ts';
 import type { Holdings } from './holdings.ts';
 import type { AcquireRequest } from './lease-wire.ts';
@@ -183,7 +183,7 @@ export class LeaseTaker {
       : linkSignals([signal, outer?.signal, closing]);
   }
 
-  /** Undefined while its datacenter cannot be reached, for a caller that may wait until it can. */
+  /** Undefined in a hold-off, and while its datacenter cannot be reached, for a caller that may wait in line. */
   async #askTogether(
     intent: AcquireIntent,
     signal: AbortSignal | undefined,
@@ -204,7 +204,9 @@ export class LeaseTaker {
       const failed = { error: one.aborted ? one.reason : callErrorOf(error), sentAtMs };
       return await acquireGrant(this.deps, request, { waitMs: 0, signal, failed }).catch(
         (again: unknown) => {
-          if (intent.waitMs > 0 && again instanceof DatacenterUnreachableError) return undefined;
+          // To wait in line is refused, too, where a hold-off lasts longer than that.
+          const mayWait = again instanceof DatacenterUnreachableError || isHoldOff(again);
+          if (intent.waitMs > 0 && mayWait) return undefined;
           throw again;
         },
       );

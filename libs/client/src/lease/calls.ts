@@ -45,14 +45,24 @@ export function mayPassInTime(error: unknown): boolean {
 
 /**
  * For how long after its begin an acquire is tried again after such a failure; 0 for one that will not pass. A
- * datacenter may stay unreachable for long: who does not wait in line is told at once. Milliseconds.
+ * datacenter may stay unreachable for long: who does not wait in line is told at once. So is a caller whose wait
+ * ends before a hold-off. Milliseconds.
  */
 export function triedForMs(
   error: unknown,
   { waitMs, answerMs }: { readonly waitMs: number; readonly answerMs: number },
 ): number {
   if (error instanceof DatacenterUnreachableError) return waitMs;
+  if (isHoldOff(error)) {
+    const { remainingMs } = error.details;
+    return typeof remainingMs === 'number' ? Math.max(0, waitMs - remainingMs) : 0;
+  }
   return isPassing(error) ? waitMs + answerMs : 0;
+}
+
+/** Whether nothing new is granted for now, after a restore or a failover. */
+export function isHoldOff(error: unknown): error is LeaseholdCallError {
+  return error instanceof LeaseholdCallError && error.code === 'grant.hold_off';
 }
 
 /** Whether a call failed in a way that may pass, and has surely changed nothing. */
@@ -189,6 +199,7 @@ export async function untilAnswered<T>(
   machine: Machine,
   bounds: {
     readonly untilMs: number;
+    /** Read before each try. */
     readonly tryMs: number;
     readonly signal: AbortSignal | undefined;
     readonly mayPass?: ((error: unknown) => boolean) | undefined;

@@ -15,7 +15,7 @@ import type { KernelStore } from '../postgres/kernel-store.ts';
 import { heldAnswer } from './acquire-answers.ts';
 import type { Standing } from './environment-waiting.ts';
 import type { CallerLife, HeldAnswer } from './lease-types.ts';
-import { frozenForMs, isFrozen, type Refused } from './line.ts';
+import { isFrozen, isHoldOff, type Refused, stoppedForMs } from './line.ts';
 import { createWaitingRoom, type WaitingRoom } from './waiting.ts';
 
 /** How leases are asked for: one by itself, or several together. */
@@ -78,8 +78,8 @@ export type Acquired<Held extends HeldAnswer> =
 /** Tries, waits in line for its turn, and gives up: the same for callers of a controller and for a coordinator. */
 export interface Acquirer<Held extends HeldAnswer = HeldAnswer> {
   /**
-   * @throws {LeaseError} `lease.wait_cancelled` when the caller is gone, `grant.hold_off`; `grant.contended`
-   * unless it may wait; what `ask` throws.
+   * @throws {LeaseError} `lease.wait_cancelled` when the caller is gone, `grant.hold_off` for longer than it may
+   * wait; `grant.contended` unless it may wait; what `ask` throws.
    */
   acquire(call: AcquireCall): Promise<Acquired<Held>>;
   /** Takes the places in line that the same request took before, and waits on. */
@@ -249,9 +249,12 @@ async function askFirst({
   try {
     return unlessOwn(requests, await ask(requests));
   } catch (error) {
-    // Another transaction has locked the row, or it is frozen, perhaps for less long than this may wait.
+    // Another transaction has locked the row, or it is frozen, perhaps for less long than this may wait. Who does not
+    // wait for longer than a hold-off takes no place, which would keep others back.
     const mayPass =
-      isFrozen(error) || (error instanceof LeaseError && error.code === 'grant.contended');
+      isFrozen(error) ||
+      (isHoldOff(error) && stoppedForMs(error) < waitMs) ||
+      (error instanceof LeaseError && error.code === 'grant.contended');
     if (waitMs === 0 || !mayPass) throw error;
     return undefined;
   }
@@ -259,7 +262,7 @@ async function askFirst({
 
 /**
  * Refuses a request before it ends others for nothing.
- * @throws {LeaseError} `grant.hold_off`; `environment.frozen` for longer than it may wait.
+ * @throws {LeaseError} `grant.hold_off`, `environment.frozen` for longer than it may wait.
  */
 async function assertMayPass(
   asking: Pick<Asking<HeldAnswer>, 'refusal'>,
@@ -268,7 +271,7 @@ async function assertMayPass(
   try {
     await asking.refusal(requests);
   } catch (error) {
-    if (!isFrozen(error) || frozenForMs(error) >= waitMs) throw error;
+    if (!(isFrozen(error) || isHoldOff(error)) || stoppedForMs(error) >= waitMs) throw error;
   }
 }
 

@@ -11,6 +11,7 @@ import {
   acquired,
   ALIVE,
   codeOf,
+  inLine,
   isSomeoneWaiting,
   type Leases,
   lineOf,
@@ -36,6 +37,13 @@ async function fence({ store }: Leases, leaseId: string): Promise<() => Promise<
   };
 }
 
+/** Lets nothing be granted for so long, as after a restore; null ends that. */
+async function holdOff({ store }: Leases, seconds: number | null): Promise<void> {
+  await store.general.$executeRaw`
+    update database_epoch
+    set hold_off_until = clock_timestamp() + ${seconds}::int * interval '1 second'`;
+}
+
 describe('the line under faults', () => {
   test('an idempotency key that waits for one lease is refused for another, and overtakes nobody there', async () => {
     const one = await openLeases();
@@ -55,6 +63,53 @@ describe('the line under faults', () => {
     expect(reused).toBe('request.idempotency_reused');
     expect((await forB).outcome).toBe('granted');
     expect((await forA).outcome).toBe('granted');
+  });
+
+  test('a hold-off that ends in time takes no place in line from anybody; after it all are granted in their order', async () => {
+    const at = await openLeases();
+    const held = await acquired(at);
+    const first = await inLine(at, 'first');
+    const second = await inLine(at, 'second');
+    const third = await inLine(at, 'third');
+    // The last in line: if each were refused by itself, all others would be before it.
+    const hasty = await inLine(at, 'hasty', { waitMs: 20_000 });
+    await holdOff(at, 30);
+
+    const refused = await codeOf(hasty.answer);
+    await released(at, held);
+    await waitUntil(async () => (await lineOf(at)).join() === 'first,second,third');
+    await holdOff(at, null);
+    const outcomes: string[] = [];
+    // One that is granted before an earlier one keeps that waiting.
+    for (const { answer } of [first, second, third]) {
+      const answered = await answer;
+      outcomes.push(answered.outcome);
+      if (answered.outcome === 'granted') await released(at, answered.lease);
+    }
+
+    expect(refused).toBe('grant.hold_off');
+    expect(outcomes).toEqual(['granted', 'granted', 'granted']);
+  });
+
+  test('a hold-off is outwaited by a request that comes later, also by its next call; one that waits for less long takes no place', async () => {
+    const at = await openLeases({}, 'environment');
+    await holdOff(at, 3_600);
+    const wait = { action: 'deploy', waitMs: 7_200_000, idempotencyKey: randomUUID() };
+    const told = await acquire(at, { ...wait, callMs: 200 });
+
+    const hasty = { action: 'deploy', holder: 'hasty', waitMs: 1_800_000 } as const;
+    const refused = [
+      await codeOf(acquire(at, hasty)),
+      await codeOf(acquire(at, { ...hasty, supersede: 'waiting' })),
+    ];
+    const places = await lineOf(at);
+    const answer = acquire(at, wait);
+    await holdOff(at, null);
+
+    expect(told).toMatchObject({ outcome: 'waiting', place: 1, frozen: null });
+    expect(refused).toEqual(['grant.hold_off', 'grant.hold_off']);
+    expect(places).toEqual(['alice']);
+    expect(await answer).toMatchObject({ outcome: 'granted' });
   });
 
   test('a replay that joins while its ticket is being granted finds the grant, and blocks nobody', async () => {

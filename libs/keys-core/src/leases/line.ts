@@ -23,8 +23,8 @@ const LAST_LOOK_MS_MAX = 1_000;
 /** The look at the holder's expiry comes a little late rather than a little early. */
 const AFTER_EXPIRY_MS = 5;
 
-/** A waiter for a frozen environment is passed over for so long, unless the freeze ends before. */
-const FROZEN_LOOK_MS = 1_000;
+/** A waiter whom a freeze or a hold-off stops is passed over for so long, unless that ends before. */
+const STOPPED_LOOK_MS = 1_000;
 
 /** The outcome of a wait in line. */
 export type WaitOutcome =
@@ -79,6 +79,14 @@ interface Met {
   readonly askedAtMs: number;
 }
 
+/** A freeze or a hold-off. */
+interface Stop {
+  readonly error: LeaseError;
+  readonly endsAtMs: number;
+  /** Until when those whom it stops are passed over. */
+  readonly untilMs: number;
+}
+
 export class Line {
   readonly #nowMs: () => number;
   /** By the number of their tickets. */
@@ -93,8 +101,8 @@ export class Line {
   #attempting: Waiter | undefined;
   /** The latest refusal of the first waiter: what stands in its way stands in the way of all. */
   #met: Met | undefined;
-  /** The freezes that stand in the way of single waiters, and until when these are passed over. */
-  readonly #frozen = new Map<Waiter, { readonly error: LeaseError; readonly untilMs: number }>();
+  /** The freezes that stand in the way of single waiters, and the hold-off in that of all. */
+  readonly #stopped = new Map<Waiter, Stop>();
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -132,9 +140,9 @@ export class Line {
     return this.refusalOf(waiter) !== undefined || nowMs >= waiter.giveUpAtMs + LAST_LOOK_MS_MAX;
   }
 
-  /** Whether a waiter whose call is over may be answered that it waits: likewise, or a freeze is the reason. */
+  /** Whether a waiter whose call is over may be answered that it waits: likewise, or a freeze or hold-off is the reason. */
   maySayWhy(waiter: Waiter, nowMs: number): boolean {
-    const isKnown = this.refusalOf(waiter) !== undefined || this.frozenBy(waiter) !== undefined;
+    const isKnown = this.refusalOf(waiter) !== undefined || this.#stopOf(waiter) !== undefined;
     return isKnown || nowMs >= endOf(waiter) + LAST_LOOK_MS_MAX;
   }
 
@@ -145,12 +153,17 @@ export class Line {
 
   /** The freeze that stands in the way of this waiter, until it is looked for again: the freeze may be over by then. */
   frozenBy(waiter: Waiter): LeaseError | undefined {
-    const found = this.#frozen.get(waiter);
+    const stop = this.#stopOf(waiter);
+    return isFrozen(stop) ? stop : undefined;
+  }
+
+  #stopOf(waiter: Waiter): LeaseError | undefined {
+    const found = this.#stopped.get(waiter);
     return found !== undefined && this.#nowMs() < found.untilMs ? found.error : undefined;
   }
 
   remove(waiter: Waiter): void {
-    this.#frozen.delete(waiter);
+    this.#stopped.delete(waiter);
     const { number } = waiter.ticket;
     // A replay of a request has the same ticket, and is next to it in the list.
     for (let place = this.#placeAfter(number) - 1; place >= 0; place -= 1) {
@@ -210,7 +223,7 @@ export class Line {
   }
 
   #waits(waiter: Waiter, nowMs: number): boolean {
-    if (nowMs < (this.#frozen.get(waiter)?.untilMs ?? 0)) return false;
+    if (nowMs < (this.#stopped.get(waiter)?.untilMs ?? 0)) return false;
     return nowMs < waiter.giveUpAtMs || !this.mayGiveUp(waiter, nowMs);
   }
 
@@ -231,7 +244,7 @@ export class Line {
         return;
       }
       const outcome = refused ?? (await first.attempt());
-      this.#frozen.delete(first);
+      this.#stopped.delete(first);
       switch (outcome.outcome) {
         case 'granted':
           this.#grantTo(first, outcome);
@@ -261,13 +274,34 @@ export class Line {
   }
 
   #meetFailure(first: Waiter, error: unknown): void {
+    if (isHoldOff(error)) {
+      this.#meetHoldOff(first, error);
+      return;
+    }
     if (isPassing(error)) {
       this.#lookBy(this.#nowMs() + FAILED_LOOK_MS);
       return;
     }
     if (isFrozen(error) && this.#outwaits(first, error)) return;
-    this.remove(first);
-    first.reject(error);
+    this.#refuse(first, error);
+  }
+
+  #refuse(waiter: Waiter, error: unknown): void {
+    this.remove(waiter);
+    waiter.reject(error);
+  }
+
+  /**
+   * A hold-off stops all alike, so one look is for all: those whose wait ends before it are refused, the others keep
+   * their places. One whose time is over leaves by itself, and may be doing so.
+   */
+  #meetHoldOff(first: Waiter, error: LeaseError): void {
+    const nowMs = this.#nowMs();
+    const stop = this.#stopBy(error);
+    for (const one of [...this.#waiters]) {
+      if (stop.endsAtMs < one.giveUpAtMs) this.#stopped.set(one, stop);
+      else if (one === first || nowMs < one.giveUpAtMs) this.#refuse(one, error);
+    }
   }
 
   /**
@@ -275,18 +309,23 @@ export class Line {
    * Those whom the same freeze stops are not looked for one after another: many would keep back one that is not frozen.
    */
   #outwaits(first: Waiter, error: LeaseError): boolean {
-    const nowMs = this.#nowMs();
-    const remainingMs = frozenForMs(error);
-    if (nowMs + remainingMs >= first.giveUpAtMs) return false;
-    const lookMs = Math.min(FROZEN_LOOK_MS, remainingMs + AFTER_EXPIRY_MS);
+    const stop = this.#stopBy(error);
+    if (stop.endsAtMs >= first.giveUpAtMs) return false;
     for (const one of this.#waiters) {
       if (one !== first && !isStoppedWith(first, one)) continue;
-      if (nowMs + remainingMs >= one.giveUpAtMs) continue;
-      this.#frozen.set(one, { error, untilMs: nowMs + lookMs });
+      if (stop.endsAtMs < one.giveUpAtMs) this.#stopped.set(one, stop);
     }
-    this.#lookBy(nowMs + lookMs);
     this.#isLookWanted = true;
     return true;
+  }
+
+  /** Those whom it stops are looked for again in time. */
+  #stopBy(error: LeaseError): Stop {
+    const nowMs = this.#nowMs();
+    const remainingMs = stoppedForMs(error);
+    const untilMs = nowMs + Math.min(STOPPED_LOOK_MS, remainingMs + AFTER_EXPIRY_MS);
+    this.#lookBy(untilMs);
+    return { error, endsAtMs: nowMs + remainingMs, untilMs };
   }
 
   #meetHolder(met: Met & { readonly refused: { readonly outcome: 'held' } }): void {
@@ -334,12 +373,17 @@ export function isFrozen(error: unknown): error is LeaseError {
   return error instanceof LeaseError && error.code === 'environment.frozen';
 }
 
-/** For how long the environment stays frozen, in milliseconds since the database was asked. */
-export function frozenForMs({ details }: LeaseError): number {
+/** Whether nothing is granted at all for now, because the database was restored or failed over. */
+export function isHoldOff(error: unknown): error is LeaseError {
+  return error instanceof LeaseError && error.code === 'grant.hold_off';
+}
+
+/** For how long a freeze or a hold-off lasts, in milliseconds since the database was asked. */
+export function stoppedForMs({ details }: LeaseError): number {
   return (details as { readonly remainingMs: number }).remainingMs;
 }
 
-/** Whether a look that failed may succeed later in the same wait. */
+/** Whether a look that failed may succeed later in the same wait, nobody knows when. */
 function isPassing(error: unknown): boolean {
-  return !(error instanceof LeaseError) || (error.retryable && error.code !== 'grant.hold_off');
+  return !(error instanceof LeaseError) || error.retryable;
 }
