@@ -210,7 +210,8 @@ export function createLeasehold(given: LeaseholdOptions = {}): Leasehold {
     holder,
     faces,
     onDefine: (definition) => faces.declarations.add(definition),
-    whenDeclared: (...what) => faces.declarations.whenDeclared(...what),
+    whenDeclared: (definitions, intent, ask) =>
+      faces.declarations.whenDeclared(definitions, intent, ask),
     observed: controllerSource({ api, machine, transport, reachability }),
     closing,
     async close() {

@@ -10,11 +10,15 @@ const reachability = { explain: <T>(call: () => Promise<T>) => call(), isHopeles
 /** A controller that does not answer, until a call of it is cut off by the test. */
 function setUp(answerMs: number) {
   const clock = new ManualClock();
-  const sent: { readonly key: unknown; readonly cutOff: () => void }[] = [];
-  const mutate = ({ idempotencyKey }: ConnectRequest, _ending: Ending): Promise<never> =>
+  const sent: {
+    readonly key: unknown;
+    readonly waitMs: number | undefined;
+    readonly cutOff: () => void;
+  }[] = [];
+  const mutate = ({ idempotencyKey, waitMs }: ConnectRequest, _ending: Ending): Promise<never> =>
     new Promise((_resolve, reject) => {
       const cutOff = (): void => reject(new OutcomeUnknownError());
-      sent.push({ key: idempotencyKey, cutOff });
+      sent.push({ key: idempotencyKey, waitMs, cutOff });
     });
   let idsCount = 0;
   const keys = createKeys({
@@ -60,6 +64,37 @@ describe('connect', () => {
     expect(sent.map(({ key }) => key)).toEqual(['id-1', 'id-1']);
     await clock.advance(200_000);
     await expect(call).rejects.toBeInstanceOf(OutcomeUnknownError);
+  });
+});
+
+describe('a connect that is sent again', () => {
+  /** What its calls may wait, if the first is cut off after so long. Milliseconds. */
+  async function waitsOf(request: ConnectRequest, cutOffAfterMs: number) {
+    const { clock, sent, keys } = setUp(10_000);
+    const beganAtMs = clock.nowMs();
+    const over = keys.connect(request).then(
+      () => undefined,
+      () => clock.nowMs() - beganAtMs,
+    );
+    await clock.advance(cutOffAfterMs);
+    sent[0]?.cutOff();
+    await clock.advance(200_000);
+    return { waits: sent.map(({ waitMs }) => waitMs), tookMs: await over };
+  }
+
+  test('waits for what is left of its time, and is over when that and the answer are', async () => {
+    const { waits, tookMs } = await waitsOf({ key: { name: 'room' }, waitMs: 60_000 }, 59_000);
+
+    expect(waits[0]).toBe(60_000);
+    expect(waits[1]).toBeGreaterThan(0);
+    expect(waits[1]).toBeLessThan(1_000);
+    expect(tookMs).toBeLessThanOrEqual(70_050);
+  });
+
+  test('does not wait any more when its time is over, also that by default', async () => {
+    const { waits } = await waitsOf({ key: { name: 'room' } }, 15_000);
+
+    expect(waits).toEqual([10_000, 0]);
   });
 });
 

@@ -22,7 +22,8 @@ export type BackendState =
 export interface Keys {
   /**
    * Returns the backend of a key, and starts one if the request has `spawn`. If the answer is lost, the
-   * client sends the request again with the same idempotency key, so that no second backend is started.
+   * client sends the request again with the same idempotency key, so that no second backend is started,
+   * and with what is left of `waitMs`.
    *
    * A key lives in one datacenter, and any controller connects to it there. `spawn.datacenter` chooses it
    * for a key that has none yet, and has no effect for other keys. The answer's `datacenter` is the actual
@@ -75,13 +76,23 @@ export function createKeys({ api, machine, answerMs, reachability, closing }: Ke
       const { waitMs = WAIT_MS_DEFAULT, waitFor } = request;
       // A controller waits for the grant, and after it for readiness.
       const readyMs = waitFor === 'ready' ? LIMITS.waitMsMax : 0;
-      const tryMs = waitMs + readyMs + answerMs;
-      const untilMs = machine.clock.nowMs() + tryMs;
+      const beganAtMs = machine.clock.nowMs();
+      // In whole milliseconds, as the contract has them.
+      const leftMs = (): number =>
+        Math.max(0, Math.ceil(waitMs - (machine.clock.nowMs() - beganAtMs)));
       using linked = linkSignals([signal, currentContext()?.signal, closing]);
-      const isHopeless = (momentMs: number): boolean => reachability.isHopeless(momentMs);
-      const bounds = { untilMs, tryMs, signal: linked.signal, isHopeless };
+      const bounds = {
+        untilMs: beganAtMs + waitMs + readyMs + answerMs,
+        get tryMs(): number {
+          return leftMs() + readyMs + answerMs;
+        },
+        signal: linked.signal,
+        isHopeless: (momentMs: number): boolean => reachability.isHopeless(momentMs),
+      };
       return await reachability.explain(() =>
-        untilAnswered(machine, bounds, (ending) => api.keys.connect.mutate(input, ending)),
+        untilAnswered(machine, bounds, (ending) =>
+          api.keys.connect.mutate({ ...input, waitMs: leftMs() }, ending),
+        ),
       );
     },
   };

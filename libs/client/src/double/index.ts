@@ -226,7 +226,7 @@ function createClient({ machine, registry, clock, holder }: ClientDeps): Client 
     holder,
     faces,
     onDefine: () => undefined,
-    whenDeclared: (_definitions, intent) => Promise.resolve(intent),
+    whenDeclared: (_definitions, intent, ask) => ask(intent),
     observed: (scope, { onState }) =>
       registry.observe(scope, (state) => {
         if (!link.isCut()) onState(state);

@@ -58,8 +58,8 @@ function setUpTogether() {
   const set = setUpLeases();
   const wire = togetherOver(set.wire);
   set.wire.isWaitedFor = true;
-  const acquireAll = createAcquireAll(set.taker, wire, 'mover', (_scopes, intent) =>
-    Promise.resolve(intent),
+  const acquireAll = createAcquireAll(set.taker, wire, 'mover', (_scopes, intent, ask) =>
+    ask(intent),
   );
   return { ...set, together: wire, acquireAll };
 }

@@ -48,7 +48,11 @@ export function createAcquireAll(
   { deps }: LeaseTaker,
   wire: LeaseWire & TogetherWire,
   holder: string,
-  declared: (scopes: readonly LeaseName[], intent: AcquireIntent) => Promise<AcquireIntent>,
+  whenDeclared: (
+    scopes: readonly LeaseName[],
+    intent: AcquireIntent,
+    ask: (declared: AcquireIntent) => Promise<HeldTogether>,
+  ) => Promise<HeldTogether>,
 ): AcquireAll {
   return async (names, wanted = {}) => {
     assertAcquireAll(names, wanted);
@@ -61,7 +65,7 @@ export function createAcquireAll(
     }));
     const [scope] = scopes;
     invariant(scope !== undefined, 'the list was checked');
-    const intent = await declared(scopes, {
+    const wish: AcquireIntent = {
       scope,
       ttlMs: wanted.ttlMs ?? TTL_MS,
       holder: wanted.holder ?? holder,
@@ -72,8 +76,10 @@ export function createAcquireAll(
       signal: wanted.signal,
       waitMs: wanted.waitMs ?? WAIT_MS,
       renews: true,
-    });
-    return new Taking(deps, wire, { intent, scopes }).carryOut();
+    };
+    return whenDeclared(scopes, wish, (intent) =>
+      new Taking(deps, wire, { intent, scopes }).carryOut(),
+    );
   };
 }
 

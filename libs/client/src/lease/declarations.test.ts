@@ -48,10 +48,10 @@ function setUpDeclarations(options: { unreachable?: UnreachableError } = {}) {
     'me',
     { namespace: ['user', 'update'], permits: 2, waitMs: 0 },
     // The leases of the wire have one holder at a time.
-    async (definitions, intent) => ({
-      ...(await declarations.whenDeclared(definitions, intent)),
-      mode: undefined,
-    }),
+    (definitions, intent, ask) =>
+      declarations.whenDeclared(definitions, intent, (declared) =>
+        ask({ ...declared, mode: undefined }),
+      ),
   );
   return {
     ...set,
@@ -65,6 +65,30 @@ function setUpDeclarations(options: { unreachable?: UnreachableError } = {}) {
       answer = () => Promise.reject(error);
     },
   };
+}
+
+type Setup = ReturnType<typeof setUpDeclarations>;
+
+/** The database has forgotten the number: until that is declared again, each acquire is refused after so long. */
+function forgetPermits({ clock, wire, sent }: Setup, refusedAfterMs: number): void {
+  const knownCount = sent.length;
+  const acquire = wire.acquire.bind(wire);
+  wire.acquire = (...call) => {
+    if (sent.length > knownCount) return acquire(...call);
+    clock.jump(refusedAfterMs);
+    return Promise.reject(new LeaseholdCallError('lease.permits_not_declared'));
+  };
+}
+
+/** For how long each acquire may wait in line, in the order in which they ask. */
+function waitsOf({ taker }: Setup): readonly number[] {
+  const waits: number[] = [];
+  const acquire = taker.acquire.bind(taker);
+  taker.acquire = (intent) => {
+    waits.push(intent.waitMs);
+    return acquire(intent);
+  };
+  return waits;
 }
 
 describe('several definitions', () => {
@@ -174,13 +198,9 @@ describe('a number of permits', () => {
   });
 
   test('counts into the time in line', async () => {
-    const { clock, declarations, definition, taker, answerWith, failWith } = setUpDeclarations();
-    const waits: number[] = [];
-    const acquire = taker.acquire.bind(taker);
-    taker.acquire = (intent) => {
-      waits.push(intent.waitMs);
-      return acquire(intent);
-    };
+    const set = setUpDeclarations();
+    const { clock, declarations, definition, answerWith, failWith } = set;
+    const waits = waitsOf(set);
     failWith(new OutcomeUnknownError());
     const first = definition.acquire('k', { waitMs: 30_000 });
     await clock.advance(10_000);
@@ -200,6 +220,44 @@ describe('a number of permits', () => {
     expect(waits[0]).toBeLessThan(20_000);
     // One that may wait never becomes another request.
     expect(waits[1]).toBe(1);
+  });
+
+  test('that the database has forgotten is declared again, once for all that are refused, and asked for again', async () => {
+    const set = setUpDeclarations();
+    const { definition, sent } = set;
+    const there = { datacenter: 'dc2' };
+    await (await definition.acquire('k', there)).release();
+    forgetPermits(set, 1);
+
+    const leases = await Promise.all(['a', 'b', 'c'].map((key) => definition.acquire(key, there)));
+
+    expect(leases.map(({ isHeld }) => isHeld)).toEqual([true, true, true]);
+    expect(sent).toEqual(['dc2', 'dc2']);
+  });
+
+  test('that was forgotten is asked for again with what is left of the time in line', async () => {
+    const set = setUpDeclarations();
+    await (await set.definition.acquire('k')).release();
+    forgetPermits(set, 4_000);
+    const waits = waitsOf(set);
+
+    await set.definition.acquire('k', { waitMs: 10_000 });
+
+    expect(waits).toEqual([10_000, 6_000]);
+  });
+
+  test('that is not known after it was declared again fails the acquire', async () => {
+    const { definition, sent, wire } = setUpDeclarations();
+    let askedCount = 0;
+    wire.acquire = () => {
+      askedCount += 1;
+      return Promise.reject(new LeaseholdCallError('lease.permits_not_declared'));
+    };
+
+    const refused = definition.tryAcquire('k');
+
+    await expect(refused).rejects.toMatchObject({ code: 'lease.permits_not_declared' });
+    expect([askedCount, sent.length]).toEqual([2, 2]);
   });
 
   test('is waited for no longer than the signal of the acquire lets it', async () => {
@@ -251,8 +309,8 @@ describe('a number of permits', () => {
     const together = Object.assign(wire, {
       acquireAll: () => Promise.reject(new Error(isDeclared ? 'declared' : 'not declared')),
     });
-    const acquireAll = createAcquireAll(taker, together, 'me', (scopes, intent) =>
-      declarations.whenDeclared(declarations.withPermitsOf(scopes), intent),
+    const acquireAll = createAcquireAll(taker, together, 'me', (scopes, intent, ask) =>
+      declarations.whenDeclared(declarations.withPermitsOf(scopes), intent, ask),
     );
 
     const refused = acquireAll([

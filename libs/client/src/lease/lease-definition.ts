@@ -16,7 +16,8 @@ export interface LeaseDefinitionOptions {
   readonly description?: string | undefined;
   /**
    * How many may hold one key at once, each with a lease of its own; and, with `total`, how many may hold keys
-   * of this namespace together. Up to 1,000. By default one holds a key at a time.
+   * of this namespace together. Up to 1,000. Without it nothing is declared, and what is in force stays: where permits
+   * were declared, or an operator has set them, each lease takes one. Elsewhere one holds a key at a time.
    */
   readonly permits?: number | LeasePermits | undefined;
 }
@@ -40,7 +41,8 @@ export interface TryAcquireOptions {
    * `shared`: beside all others that share the key, while nobody holds it alone. Callers that wait to hold it
    * alone come before those that ask later to share it. `permit`: with one of the number of permits that another
    * service has declared, or an operator has set; a definition with `permits` needs no mode, and is neither shared nor
-   * held alone. By default `exclusive`: alone.
+   * held alone. `exclusive`: alone, and refused where permits are in force. By default with a permit where they are in
+   * force, and otherwise alone.
    */
   readonly mode?: 'shared' | 'permit' | 'exclusive' | undefined;
   /** The holder; by default that of the client. */
@@ -89,11 +91,12 @@ const TTL_MS = 30_000;
 const WAIT_MS = 5_000;
 const NO_OPTIONS: AcquireOptions = {};
 
-/** Fulfilled once their numbers of permits are declared, with what is then left to do: see `Declarations`. */
-export type WhenDeclared = (
+/** Asks once their numbers of permits are declared, for what is then left to do: see `Declarations`. */
+export type WhenDeclared = <T>(
   definitions: readonly LeaseDefinition[],
   intent: AcquireIntent,
-) => Promise<AcquireIntent>;
+  ask: (declared: AcquireIntent) => Promise<T>,
+) => Promise<T>;
 
 type DefinitionInput = { readonly namespace: readonly string[] } & LeaseDefinitionOptions;
 
@@ -132,7 +135,7 @@ export function createLeaseDefinition(
     try {
       const intent = intentFor(key, wanted, wanted.waitMs ?? waitMs);
       if (permits === undefined) return taker.acquire(intent);
-      return whenDeclared([definition], intent).then((declared) => taker.acquire(declared));
+      return whenDeclared([definition], intent, (declared) => taker.acquire(declared));
     } catch (error) {
       return Promise.reject(reasonOf(error));
     }
@@ -148,7 +151,7 @@ export function createLeaseDefinition(
     async tryAcquire(key, wanted = NO_OPTIONS) {
       const intent = intentFor(key, wanted, 0);
       if (permits === undefined) return taker.tryAcquire(intent);
-      return taker.tryAcquire(await whenDeclared([definition], intent));
+      return whenDeclared([definition], intent, (declared) => taker.tryAcquire(declared));
     },
     async run(key, work, wanted) {
       assertWork(work);

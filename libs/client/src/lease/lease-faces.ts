@@ -132,8 +132,8 @@ export function createLeaseFaces(deps: LeaseFacesDeps) {
   return {
     ...faces,
     declarations,
-    acquireAll: createAcquireAll(faces.leases, leaseWire, holder, (scopes, intent) =>
-      declarations.whenDeclared(declarations.withPermitsOf(scopes), intent),
+    acquireAll: createAcquireAll(faces.leases, leaseWire, holder, (scopes, intent, ask) =>
+      declarations.whenDeclared(declarations.withPermitsOf(scopes), intent, ask),
     ),
     async close(): Promise<void> {
       ending.abort();
@@ -280,12 +280,40 @@ export class Declarations {
   }
 
   /**
+   * Asks once a controller of the datacenter that is asked knows the numbers of permits. If its database has forgotten
+   * them, because it was restored to an earlier time for example, it is told them again, and asked once more.
+   * @throws what `ask` throws; otherwise as {@link #untilDeclared}.
+   */
+  async whenDeclared<T>(
+    definitions: readonly LeaseDefinition[],
+    intent: AcquireIntent,
+    ask: (declared: AcquireIntent) => Promise<T>,
+  ): Promise<T> {
+    const { clock } = this.#deps.machine;
+    const beganAtMs = clock.nowMs();
+    const declared = await this.#untilDeclared(definitions, intent);
+    const askedAtMs = clock.nowMs();
+    try {
+      return await ask(declared);
+    } catch (error) {
+      if (definitions.length === 0 || !isNotDeclared(error)) throw error;
+    }
+    for (const definition of definitions) {
+      const id = declarationId(definition, intent.datacenter);
+      // One that was sent since then is of another that has met the same.
+      if ((this.#answered.get(id)?.sentAtMs ?? Infinity) <= askedAtMs) this.#answered.delete(id);
+    }
+    const left = afterWaiting(intent, clock.nowMs() - beganAtMs);
+    return ask(await this.#untilDeclared(definitions, left));
+  }
+
+  /**
    * Waits until a controller of the datacenter that is asked knows the numbers of permits: for as long, and through
    * the same failures, as the acquire itself would.
    * @returns the intent, with what is left of its time in line.
    * @throws what the controller has answered, if that will not pass; the last failure; the reason of the signal.
    */
-  async whenDeclared(
+  async #untilDeclared(
     definitions: readonly LeaseDefinition[],
     intent: AcquireIntent,
   ): Promise<AcquireIntent> {
@@ -311,8 +339,7 @@ export class Declarations {
       ),
     );
     await Promise.all(answered);
-    // One that may wait does so to the end: without a wait it would be another request.
-    return waitMs > 0 ? { ...intent, waitMs: Math.max(1, waitMs - tookMs()) } : intent;
+    return afterWaiting(intent, tookMs());
   }
 
   /** What a controller of the datacenter answers, or has answered, to the declaration. */
@@ -390,6 +417,16 @@ export class Declarations {
       ),
     );
   }
+}
+
+/** With what is left of its time in line. One that may wait does so to the end: without a wait it would be another request. */
+function afterWaiting(intent: AcquireIntent, ms: number): AcquireIntent {
+  const { waitMs } = intent;
+  return waitMs > 0 ? { ...intent, waitMs: Math.max(1, waitMs - ms) } : intent;
+}
+
+function isNotDeclared(error: unknown): boolean {
+  return error instanceof LeaseholdCallError && error.code === 'lease.permits_not_declared';
 }
 
 /** Not for who sends it, nor for what may pass. */

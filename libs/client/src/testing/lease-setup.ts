@@ -11,7 +11,7 @@ import {
 import { SimulatedWire } from './simulated-wire.ts';
 
 /** For leases of a wire without a controller, to which nothing is declared. */
-export const declaredAtOnce: WhenDeclared = (_definitions, intent) => Promise.resolve(intent);
+export const declaredAtOnce: WhenDeclared = (_definitions, intent, ask) => ask(intent);
 
 /** A client of leases on a clock and a network that the test controls. */
 export function setUpLeases(options: { databaseNowMs?: (localMs: number) => number } = {}) {
