@@ -22,6 +22,7 @@ interface ControllerOptions {
   readonly onLead?: () => void;
   /** Called with each answer that lets it lead, before it gets it. */
   readonly onAnswer?: ((loseAtMs: number, clock: Clock) => Promise<void>) | undefined;
+  readonly report?: (error: unknown) => void;
 }
 
 /** The coordinator of a service, whose answers may be held back. */
@@ -40,11 +41,16 @@ function answering(
   };
 }
 
+function ignore(): void {
+  // Most tests are about something else.
+}
+
 function startController(
   { databaseUrl }: Pick<Service, 'databaseUrl'>,
   address: string,
-  { ttlMs = TTL_MS, onLead = (): void => undefined, onAnswer }: ControllerOptions = {},
+  options: ControllerOptions = {},
 ): Controller {
+  const { ttlMs = TTL_MS, onLead = ignore, onAnswer, report = ignore } = options;
   const service = joinService(databaseUrl, address);
   const terms: Controller['terms'] = [];
   let follows: string | undefined;
@@ -59,6 +65,7 @@ function startController(
         onLead();
       },
       follow: (leader) => (follows = leader),
+      report,
     },
     running.signal,
   );
@@ -155,6 +162,20 @@ describe('controllers', () => {
     await waitUntil(() => late.isLeading());
 
     expect(wereLate).toEqual([false]);
+  });
+
+  test('a failure that does not pass by itself is reported, and the controller leads once it is corrected', async () => {
+    const database = await startService('runners/runner-liveness.sql');
+    // As in a database of another version of Leasehold.
+    await database.ourSql('alter table lease rename to gone');
+    const reports: unknown[] = [];
+    const controller = startController(database, 'a', { report: (error) => reports.push(error) });
+
+    await waitUntil(() => reports.length > 1);
+    await database.ourSql('alter table gone rename to lease');
+    await waitUntil(() => controller.isLeading());
+
+    expect(reports[0]).toMatchObject({ code: 'config.invalid' });
   });
 
   test('a leader whose seat was taken away follows, and may lead again later', async () => {

@@ -6,7 +6,7 @@ import type {
   LeaseUseCase,
 } from '@leasehold/core';
 
-/** How soon to ask again when the database did not answer. */
+/** How soon to ask again when that failed. */
 const RETRY_MS = 250;
 
 export interface Candidate {
@@ -20,6 +20,8 @@ export interface Candidate {
   lead(signal: AbortSignal, fencingToken: string): void;
   /** Called with each answer that names another leader. */
   follow(leaderAddress: string): void;
+  /** Called with each failure to ask, four times a second: some, such as missing rights, do not pass by themselves. */
+  report(error: unknown): void;
 }
 
 /** Takes part in the election, as leader or as follower, until `signal` aborts. */
@@ -33,7 +35,7 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
   };
   let term: Term | undefined;
   while (!signal.aborted) {
-    const answer = await coordinator.acquireOrRenew(seat).catch(() => undefined);
+    const answer = await askFor(candidate, seat);
     let askAtMs = clock.nowMs() + RETRY_MS;
     if (answer?.outcome === 'held') {
       term?.end();
@@ -50,6 +52,19 @@ export async function runForLeader(candidate: Candidate, signal: AbortSignal): P
   if (term === undefined) return;
   term.end();
   await coordinator.releaseOk(seat, undefined);
+}
+
+/** @returns undefined after a failure. */
+async function askFor(
+  candidate: Candidate,
+  seat: LeaseUseCase,
+): Promise<CoordinatorAcquireOrRenew | undefined> {
+  try {
+    return await candidate.coordinator.acquireOrRenew(seat);
+  } catch (error) {
+    candidate.report(error);
+    return undefined;
+  }
 }
 
 type GrantedOrRenewed = Exclude<CoordinatorAcquireOrRenew, { readonly outcome: 'held' }>;

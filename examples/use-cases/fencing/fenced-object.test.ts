@@ -6,14 +6,18 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { Fenced, openObject, writeObject } from './fenced-object.ts';
 
-/** One object, as stores with conditional writes keep it: its version is a hash of its body alone. */
-async function startObjectStore(value: string): Promise<string> {
+/**
+ * One object, as stores with conditional writes keep it: its version is a hash of its body alone. `isBusy` is asked
+ * before each write whether another one is under way.
+ */
+async function startObjectStore(value: string, isBusy = (): boolean => false): Promise<string> {
   let body = JSON.stringify({ fencingToken: '0', value });
   const etag = (): string => `"${createHash('md5').update(body).digest('hex')}"`;
   const server = createServer((request, response) => {
     void (async () => {
       const sent = await text(request);
       if (request.method !== 'PUT') return response.writeHead(200, { etag: etag() }).end(body);
+      if (isBusy()) return response.writeHead(409).end();
       if (request.headers['if-match'] !== etag()) return response.writeHead(412).end();
       body = sent;
       return response.writeHead(200, { etag: etag() }).end();
@@ -57,6 +61,30 @@ describe('a fenced object in an object store', () => {
 
     expect(await keptAt(url)).toEqual({ fencingToken: '9007199254740993', value: '3' });
     await expect(openObject(url, '9007199254740992')).rejects.toBeInstanceOf(Fenced);
+  });
+
+  test('a write that meets another one under way is repeated: the holder was not replaced', async () => {
+    let busyCount = 0;
+    const url = await startObjectStore('1', () => (busyCount -= 1) >= 0);
+    busyCount = 2;
+    const object = await openObject(url, '7');
+
+    busyCount = 2;
+    await writeObject(url, { ...object, value: '2' }, '7');
+
+    expect(await keptAt(url)).toEqual({ fencingToken: '7', value: '2' });
+  });
+
+  test('a store that never stops writing fails the write, and not as if the holder were replaced', async () => {
+    let isBusy = false;
+    const url = await startObjectStore('1', () => isBusy);
+    const object = await openObject(url, '7');
+
+    isBusy = true;
+    const failure = await writeObject(url, object, '7').catch((error: unknown) => error);
+
+    expect(failure).not.toBeInstanceOf(Fenced);
+    expect(failure).toMatchObject({ message: `${url}: 409` });
   });
 
   test('when two holders show their tokens at once, in any order, the one with the larger token can write', async () => {

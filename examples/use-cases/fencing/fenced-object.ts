@@ -1,3 +1,9 @@
+import { setTimeout as pause } from 'node:timers/promises';
+
+/** How often a write is sent while another one is under way, with longer and longer pauses. */
+const WRITE_TRIES_MAX = 5;
+const PAUSE_MS = 20;
+
 /** This holder has been replaced: the object has seen a larger token. Nothing was written. */
 export class Fenced extends Error {}
 
@@ -43,16 +49,22 @@ export async function writeObject(
   return { value, etag: next };
 }
 
+/** @returns the new version; undefined if the object has another one than `etag`. */
 async function putIfMatch(url: string, etag: string, kept: Kept): Promise<string | undefined> {
-  const answer = await fetch(url, {
-    method: 'PUT',
-    headers: { 'if-match': etag, 'content-type': 'application/json' },
-    body: JSON.stringify(kept),
-  });
-  // 412 Precondition Failed: it has another version. 409: another write is under way.
-  if (answer.status === 412 || answer.status === 409) return undefined;
-  if (!answer.ok) throw new Error(`${url}: ${String(answer.status)}`);
-  return etagOf(answer);
+  for (let tries = 1; ; tries += 1) {
+    const answer = await fetch(url, {
+      method: 'PUT',
+      headers: { 'if-match': etag, 'content-type': 'application/json' },
+      body: JSON.stringify(kept),
+    });
+    // Precondition Failed: somebody has written.
+    if (answer.status === 412) return undefined;
+    if (answer.ok) return etagOf(answer);
+    // Conflict: another write is under way, which may fail. Nothing was written.
+    const mayRepeat = answer.status === 409 && tries < WRITE_TRIES_MAX;
+    if (!mayRepeat) throw new Error(`${url}: ${String(answer.status)}`);
+    await pause(PAUSE_MS * tries);
+  }
 }
 
 function etagOf(answer: Response): string {

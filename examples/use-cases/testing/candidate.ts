@@ -25,6 +25,7 @@ await runForLeader(
     ttlMs: Number(ttlMs),
     lead: () => undefined,
     follow: () => undefined,
+    report: () => undefined,
   },
   running.signal,
 );
