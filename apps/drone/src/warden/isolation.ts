@@ -122,7 +122,7 @@ async function firstPossible(
   tools: Tools,
   { stateDir, workshop }: Pick<ProbeOptions, 'stateDir' | 'workshop'>,
 ): Promise<Candidate | undefined> {
-  const { setpriv, unshare, setsid, shell, mount } = tools;
+  const { setpriv, unshare, setsid, shell, mount, defaultSignals } = tools;
   if (setpriv === undefined || unshare === undefined || setsid === undefined) return undefined;
   const inNamespace = (...more: string[]): string[] => [
     setpriv,
@@ -134,6 +134,8 @@ async function firstPossible(
     '--fork',
     '--kill-child',
     '--',
+    // Before 2.38 it hands on that it ignores SIGTERM itself, which no shell could trap then.
+    ...defaultSignals,
   ];
   // Creating a user namespace clears the parent-death signal, so it comes before. The capabilities
   // that it gives are init's: they keep a program of the same user from reaching into init.
@@ -156,22 +158,26 @@ async function firstPossible(
   const empty = { hidden: [stateDir], blocked: [], reads: [], writes: [] };
   writeFileSync(table, mountTableOf({ ...empty, workshop }), { mode: 0o600 });
   try {
-    return await firstOf(candidates, shell, { mount: mount ?? 'mount', table });
+    return await firstOf(candidates, [setsid, shell], { mount: mount ?? 'mount', table });
   } finally {
     rmSync(table);
   }
 }
 
+/** As a gentle stop does: tells the whole group, of which the chain and init must be left. */
+const STOP_ITSELF = `trap 'echo asked' TERM; kill -s TERM 0; echo "$$"`;
+
 async function firstOf(
   candidates: readonly Candidate[],
-  shell: string,
+  [setsid, shell]: readonly [string, string],
   { mount, table }: { mount: string; table: string },
 ): Promise<Candidate | undefined> {
-  for (const candidate of candidates) {
+  for (const { chain, ...candidate } of candidates) {
     const test = candidate.hasView
-      ? ['"$1" --all --fstab "$2" && echo $$', 'probe', mount, table]
-      : ['echo $$'];
-    if ((await outputOf([...candidate.chain, shell, '-c', ...test])) === '1') return candidate;
+      ? [`"$1" --all --fstab "$2" && ${STOP_ITSELF}`, 'probe', mount, table]
+      : [STOP_ITSELF];
+    const said = await outputOf([setsid, ...chain, shell, '-c', ...test]);
+    if (said === 'asked\n1') return { chain, ...candidate };
   }
   return undefined;
 }
@@ -254,7 +260,7 @@ function lacksOf(facts: Omit<IsolationFacts, 'detail'>, isRoot: boolean): string
 
 async function defaultSignalsCommand(env: string | undefined): Promise<string[]> {
   if (env === undefined) return [];
-  const command = [env, '--default-signal=INT,QUIT'];
+  const command = [env, '--default-signal=INT,QUIT,TERM'];
   return (await isPossible(command)) ? command : [];
 }
 

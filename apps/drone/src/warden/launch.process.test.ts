@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { processesWith } from '@leasehold/testing';
@@ -131,6 +131,48 @@ test('a backend that has ended is gone, even when others have started since', as
   await until('the others are gone', () => others.every((backend) => backend.isGone()));
 
   expect(areGone).toEqual(ended.map(() => true));
+});
+
+test('a backend whose first process somebody kills tells by what it was killed', async () => {
+  const means = await probed();
+  const [other, stopped] = await Promise.all([
+    prepared(startOf('sleep 600'), means),
+    prepared(startOf('sleep 600'), means),
+  ]);
+  for (const backend of [other, stopped]) backend.release();
+
+  // As a group: in a namespace of its own it is a child of the process that made that.
+  process.kill(-other.pid, 'SIGKILL');
+  stopped.kill();
+  await until('they are gone', () => [other, stopped].every((backend) => backend.isGone()));
+
+  expect([other, stopped].map(({ exitCode, detail }) => ({ exitCode, detail }))).toEqual([
+    { exitCode: null, detail: 'its first process was killed by SIGKILL, and not by Leasehold' },
+    { exitCode: null, detail: null },
+  ]);
+});
+
+// util-linux before 2.38 ignores SIGTERM before it forks; before 2.36 SIGTERM ends it, and with it the namespace.
+test.each([
+  {
+    of: 'hands on that it ignores SIGTERM',
+    isIsolated: true,
+    run: 'trap "" TERM INT; exec unshare "$@"',
+  },
+  { of: 'is ended by SIGTERM itself', isIsolated: false, run: 'unshare "$@" & wait' },
+])('a program gets its stop signal also where unshare $of', async ({ isIsolated, run }) => {
+  const unshare = path.join(stateDir, `unshare-${randomUUID()}`);
+  writeFileSync(unshare, `#!/bin/sh\n${run}\n`, { mode: 0o755 });
+  const here = await probed();
+  const means = await probed((name) => (name === 'unshare' ? unshare : findTool(name)));
+  const backend = await prepared(startOf('while :; do sleep 0.05; done'), means);
+
+  backend.release();
+  backend.signalStop();
+  await until('it has ended', () => backend.isGone());
+
+  expect(means.facts.pidNamespace).toBe(isIsolated && here.facts.pidNamespace);
+  expect(backend.exitCode).toBe(143);
 });
 
 test('a program that was never released never runs', async () => {

@@ -60,6 +60,8 @@ export class BackendProcess {
   readonly #nowMs: () => number;
   readonly #log: OutputLog;
   #exitCode: number | null = null;
+  #initEnd: string | null = null;
+  #isKilled = false;
   #detail: string | null = null;
   readonly #user: UserIds | null;
   /** Where a warm process finds its claim. */
@@ -91,8 +93,12 @@ export class BackendProcess {
     this.#user = of.user;
     this.#claimFolder = of.claimFolder;
     this.#census = groupCensus(of.pid);
-    child.once('exit', () => {
+    child.once('exit', (code, signal) => {
       this.#isReaped = true;
+      this.#initEnd =
+        signal === null
+          ? `ended with ${String(code)} before it told how the program ended`
+          : `was killed by ${signal}, and not by Leasehold`;
       // Nobody asks any more whether a program that never ran is gone.
       if (!this.#isReleased) this.#letGo();
     });
@@ -196,6 +202,7 @@ export class BackendProcess {
 
   /** Ends every process of the backend without asking. May be called again. */
   kill(): void {
+    this.#isKilled = true;
     (this.#child.stdio[4] as Writable | null)?.destroy();
     this.#signal('SIGKILL');
   }
@@ -226,9 +233,15 @@ export class BackendProcess {
   }
 
   #letGo(): void {
-    this.#detail ??= this.#groups?.exceeded() ?? null;
+    this.#detail ??= this.#groups?.exceeded() ?? this.#unexpectedEnd();
     this.#census.close();
     this.#cleanUp();
+  }
+
+  /** What is known where init did not tell how the program ended, and was neither killed nor asked to stop by Leasehold. */
+  #unexpectedEnd(): string | null {
+    if (this.#exitCode !== null || this.#isKilled || this.#isStopAsked) return null;
+    return this.#initEnd === null ? null : `its first process ${this.#initEnd}`;
   }
 
   #runs(): void {

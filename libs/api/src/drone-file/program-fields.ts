@@ -274,10 +274,11 @@ export const commandProgramSchema = fieldsAlone({
   memoryMax: sizeSchema
     .default('2g')
     .describe('The memory that one backend may use, all of its processes together.'),
+  // The shell that starts a program is one.
   pidsMax: z
     .number()
     .int()
-    .min(1)
+    .min(2)
     .max(4_194_304)
     .default(1_024)
     .describe('Processes and threads of one backend.'),
