@@ -66,7 +66,7 @@ const SERVER_TIMES = {
 const REQUESTS_PER_SOCKET_MAX = 16;
 /** Connections of one address whose callers have shown no good token. */
 const STRANGERS_PER_ADDRESS_MAX = 256;
-/** A gateway that was not answered for longer is not ready. */
+/** For so long a gateway is ready without an answer, or while it holds requests: a failover cuts off all at once. */
 const SYNC_AGE_MS_MAX = 5_000;
 /** Between two tries to connect to a backend that its controller takes for alive. */
 const REPEAT_MS = 200;
@@ -226,8 +226,8 @@ class GatewayService implements Gateway {
 
   #whyNotReady(): string | undefined {
     if (this.#stopping.signal.aborted) return 'it stops';
-    const ageMs = this.#routes.syncAgeMs();
-    return ageMs === undefined || ageMs > SYNC_AGE_MS_MAX ? 'no controller answers' : undefined;
+    const ageMsMax = Math.max(SYNC_AGE_MS_MAX, this.#config.bounds.holdMs);
+    return (this.#routes.syncAgeMs() ?? Infinity) > ageMsMax ? 'no controller answers' : undefined;
   }
 
   #createServer(): Server {

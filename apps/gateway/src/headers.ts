@@ -307,8 +307,11 @@ function boundCookie(cookie: string, place: AnswerPlace): string {
 function boundLocation(location: string, place: AnswerPlace): string {
   const { address, origin, prefix, told } = place;
   if (location.startsWith(`${origin}/`)) {
+    const there = location.slice(origin.length);
+    // A host of the key's own has no other keys. Without a prefix, `//` would begin with another host.
+    if (told === '' && prefix !== '') return boundPath(there, place);
     // Other keys of this host stay as they are.
-    const rest = pathBelow(location.slice(origin.length), told);
+    const rest = pathBelow(there, told);
     if (rest !== undefined) return `${prefix}${rest}`;
   }
   const [own] = [`http://${address}`, `https://${address}`].filter((one) =>
