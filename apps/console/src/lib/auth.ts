@@ -147,7 +147,7 @@ const REFUSALS: Readonly<Record<string, string>> = {
   INVALID_EMAIL_OR_PASSWORD: 'The e-mail address or the password is wrong.',
   INVALID_PASSWORD: 'The current password is wrong.',
   INVALID_INVITATION:
-    'This link has been used, was replaced by a newer one, or has expired. Ask an administrator for a new one.',
+    'This link has been used, was replaced by a newer one, or has expired. If you have just chosen a password, sign in with it; otherwise ask an administrator for a new link.',
   INVALID_ORIGIN:
     'The controller does not know the address at which this console was opened. Open it at the configured one (LEASEHOLD_CONSOLE_ORIGIN).',
   OIDC_UNREACHABLE: 'The identity provider cannot be reached. Try again, or use a password.',

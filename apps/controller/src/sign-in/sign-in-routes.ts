@@ -466,7 +466,7 @@ function notOpen(): Refusal {
   return new Refusal(
     400,
     'INVALID_INVITATION',
-    'This link was used, replaced, or has expired. Ask for a new one.',
+    'This link was used, replaced, or has expired. If you have just chosen a password, sign in with it; otherwise ask for a new link.',
   );
 }
 
