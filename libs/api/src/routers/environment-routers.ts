@@ -1,5 +1,5 @@
 /** The environments face on the wire: leases for an action, with an order in line, freezes and superseding. */
-import { namespaceText, type Named } from '@leasehold/keys-core';
+import type { Named } from '@leasehold/keys-core';
 import type { CallerLife } from '@leasehold/keys-core/leases';
 import type { z } from 'zod';
 import { assertMayHold } from '../access.ts';
@@ -130,7 +130,7 @@ function acquire(ctx: CalledContext, input: Wanted) {
     const answer = await writing(
       use,
       bytesOfGrant(wanted),
-      () => services.environments.acquire(wanted, caller, environmentLife(ctx, wanted)),
+      () => services.environments.acquire(wanted, caller, environmentLife(ctx, wanted.waitMs)),
       ({ outcome }) => outcome === 'granted',
     );
     if (answer.outcome === 'granted') {
@@ -141,40 +141,11 @@ function acquire(ctx: CalledContext, input: Wanted) {
   }
 }
 
-/** The caller's connection. What its request supersedes is recorded. */
-function environmentLife(
-  ctx: CalledContext,
-  { namespace, name, action, waitMs, holder }: Named & Pick<Wanted, 'action' | 'waitMs' | 'holder'>,
-): CallerLife {
+/** The caller's connection, and what the audit says of its request if that supersedes others. */
+function environmentLife(ctx: CalledContext, waitMs: number): CallerLife {
   if (waitMs === 0) return ctx.life;
-  const { services, actor } = ctx;
-  return {
-    ...waitingLife(ctx),
-    onSuperseded({ waiting, leaseId }) {
-      const entry = {
-        ...actor,
-        action: 'environments.supersede',
-        resource:
-          leaseId === null ? `environment:${namespaceText(namespace)}/${name}` : `lease:${leaseId}`,
-        reason: null,
-        detail: {
-          face: 'environment',
-          namespace,
-          name,
-          action,
-          holder,
-          waiting: waiting.slice(0, SHOWN_MAX),
-        },
-      } as const;
-      services.audit.write(entry).catch((error: unknown) => {
-        services.reportFailure(error, { path: ctx.procedure, requestId: ctx.requestId });
-      });
-    },
-  };
+  return { ...waitingLife(ctx), entry: { ...ctx.actor, action: 'environments.supersede' } };
 }
-
-/** So many of those who were superseded are named in the audit; the history has all. */
-const SHOWN_MAX = 20;
 
 /** The environments face on the wire. */
 export const environmentsRouter = router({

@@ -76,6 +76,7 @@ export {
   type AuditView,
   countAudit,
   grantRecorder,
+  insertAudit,
   listAudit,
   nextAudit,
   openWebhook,

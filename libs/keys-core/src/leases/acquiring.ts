@@ -412,7 +412,7 @@ function standingOf(input: Input, { role }: Caller, life: CallerLife): Standing 
     isNewestFirst: order === 'newest',
     supersede,
     again,
-    onSuperseded: (superseded) => life.onSuperseded?.(superseded),
+    entry: life.entry,
   };
 }
 

@@ -1,13 +1,15 @@
 /** Who has lost a grant of an environment, and asks again, never comes after a newer request that has superseded it. */
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
-import { describe, expect, test } from 'vitest';
+import pg from 'pg';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { takeTurnsInLine } from '../grants/sql/environment-line.ts';
 import { removeOldLeaseRows } from '../grants/sql/retention.ts';
+import type { Actor } from '../kernel/access.ts';
 import type { Caller } from '../kernel/face-types.ts';
 import { SILENT_OBSERVER } from '../postgres/kernel-store.ts';
 import { aGate, openSession } from '../testing/coordinator-fixture.ts';
-import { eventsOf, MACHINE_CLOCK } from '../testing/kernel-fixture.ts';
+import { BY, eventsOf, MACHINE_CLOCK, UNAUDITED } from '../testing/kernel-fixture.ts';
 import {
   acquire,
   acquired,
@@ -21,7 +23,7 @@ import {
   SERVICE,
 } from '../testing/lease-fixture.ts';
 import { createSlowDatabase } from '../testing/shifted-clock.ts';
-import type { AcquireInput } from './lease-types.ts';
+import type { AcquireInput, CallerLife } from './lease-types.ts';
 
 const OPERATOR: Caller = {
   principal: 'token-o',
@@ -313,6 +315,97 @@ test('a request that supersedes what runs is not passed by one that has waited f
   expect(await older()).not.toBe('granted');
   expect(await newest()).toMatchObject({ outcome: 'granted' });
 });
+
+describe('a request that supersedes', () => {
+  /** As the wire has it. */
+  const audited = (by: Actor): CallerLife => ({
+    ...ALIVE,
+    entry: { ...by, action: 'environments.supersede' },
+  });
+  const linesOf = ({ store }: Leases): Promise<object[]> => store.general.$queryRaw<object[]>`
+    select actor, role, source, resource, reason, detail from audit
+    where action = 'environments.supersede' order by id`;
+  const lineFor = (resource: string) => ({
+    ...BY,
+    resource,
+    reason: null,
+    detail: {
+      face: 'environment',
+      namespace: 'team',
+      name: 'prod',
+      action: 'deploy',
+      holder: 'v3',
+      waiting: ['v2'],
+    },
+  });
+
+  test('has a line in the audit, which names whom it has superseded, unless that is nobody', async () => {
+    const at = await openLeases({}, 'environment');
+    const asked = { ...DEPLOY, supersede: 'waiting' } as const;
+    await released(at, await acquired(at, { ...asked, holder: 'v0' }, { life: audited(BY) }));
+    await acquired(at, { ...DEPLOY, holder: 'v1' });
+    await inLine(at, 'v2', DEPLOY);
+    await inLine(at, 'v3', asked, audited(BY));
+
+    expect(await linesOf(at)).toEqual([lineFor('environment:team/prod')]);
+  });
+
+  test('has one line in the audit, also if the answer to its commit is lost and it is sent again', async () => {
+    const at = await openLeases({}, 'environment');
+    const { leaseId } = await acquired(at, { ...DEPLOY, holder: 'v1' });
+    const old = await inLine(at, 'v2', DEPLOY);
+    const idempotencyKey = randomUUID();
+    const asked = { ...DEPLOY, holder: 'v3', supersede: 'running', idempotencyKey } as const;
+    loseCommit();
+
+    const first = acquire(at, asked, { life: audited(BY) });
+    await expect(first).rejects.toThrow('Connection terminated');
+    expect(await codeOf(old.answer)).toBe('environment.superseded');
+    const again = await acquire(at, { ...asked, callMs: 100 }, { life: audited(BY) });
+
+    expect(again).toMatchObject({ outcome: 'waiting', place: 1 });
+    expect(await linesOf(at)).toEqual([lineFor(`lease:${leaseId}`)]);
+  });
+
+  test('does not join if it cannot be recorded: who waits and what runs go on', async () => {
+    const at = await openLeases({}, 'environment');
+    const running = await acquired(at, { ...DEPLOY, holder: 'v1' });
+    const old = await inLine(at, 'v2', DEPLOY);
+    const before = await eventsOf(at, DEPLOY.name);
+    const asked = { ...DEPLOY, holder: 'v3', supersede: 'running' } as const;
+
+    await expect(acquire(at, asked, { life: audited(UNAUDITED) })).rejects.toThrow();
+
+    expect(await lineOf(at, DEPLOY.name)).toEqual(['v2']);
+    expect(await eventsOf(at, DEPLOY.name)).toEqual(before);
+    expect(await at.store.general.$queryRaw`select from environment_superseding`).toEqual([]);
+    const renewal = at.service.heartbeat({ localTimeMs: 1, renewals: [running] }, SERVICE);
+    expect(await renewal).toMatchObject([{ outcome: 'renewed' }]);
+    await released(at, running);
+    expect(await old.answer).toMatchObject({ outcome: 'granted' });
+  });
+});
+
+const send = Reflect.get(pg.Client.prototype, 'query') as (...given: unknown[]) => unknown;
+
+/** Lets the commit of the next request that supersedes be carried out, and its answer be lost. */
+function loseCommit(): void {
+  const superseding = new WeakSet<pg.Client>();
+  const spy = vi.spyOn(pg.Client.prototype, 'query').mockImplementation(function (
+    this: pg.Client,
+    ...given: unknown[]
+  ) {
+    const [query] = given;
+    const text = typeof query === 'string' ? query : (query as { readonly text?: string }).text;
+    if (text?.includes('insert into environment_superseding') === true) superseding.add(this);
+    const sent = Reflect.apply(send, this, given);
+    if (text !== 'commit' || !superseding.has(this)) return sent as never;
+    return Promise.resolve(sent).then(() => {
+      throw new Error('Connection terminated unexpectedly');
+    }) as never;
+  });
+  onTestFinished(() => spy.mockRestore());
+}
 
 /** How many wait for a lock of others, by a session that is open before the first of them waits: they may give up. */
 async function watchLocks(at: Leases): Promise<() => Promise<number>> {

@@ -3,6 +3,7 @@
  * superseding them if they ask for it.
  */
 import { FairQueue } from '@leasehold/service-kit/fair-queue';
+import { type ActEntry, type AuditEntry, insertAudit } from '../access/index.ts';
 import {
   countPlaces,
   ensureLeaseRow,
@@ -24,14 +25,14 @@ import {
 import { type Role, roleAllows } from '../kernel/access.ts';
 import { ERROR_CODES, LeaseError } from '../kernel/errors.ts';
 import type { GrantRequest } from '../kernel/lease.ts';
-import { leaseTopic, resourceKey } from '../kernel/resource.ts';
+import { leaseTopic, namespaceText, resourceKey } from '../kernel/resource.ts';
 import { databaseFailureOf } from '../postgres/database-errors.ts';
 import type { KernelStore } from '../postgres/kernel-store.ts';
 import { isoOf, type Sql } from '../postgres/sql.ts';
 import { REVOCATIONS_TOPIC } from './sql/revocations.ts';
 
 /** What a request has superseded as it joined the line. */
-export interface Superseded {
+interface Superseded {
   /** The holders of the requests that waited. */
   readonly waiting: readonly string[];
   /** The lease that was revoked; null if none was. */
@@ -55,8 +56,8 @@ export interface WaitInOrder {
 export interface Standing extends Pick<WaitInOrder, 'supersede' | 'again'> {
   readonly priority: number;
   readonly isNewestFirst: boolean;
-  /** Called once, if it has superseded anything. */
-  readonly onSuperseded?: ((superseded: Superseded) => void) | undefined;
+  /** For the audit, if it supersedes anything; undefined for a coordinator, which has no right to write there. */
+  readonly entry?: ActEntry | undefined;
 }
 
 /** What a caller's role is in a line: people who operate come before services. */
@@ -78,13 +79,15 @@ const PLACES_OF_CALLER_MAX = 1_000;
 const PLACES_KEPT_MAX = 10_000;
 /** How often a join is tried while what it locks is locked by others. */
 const JOIN_TRIES_MAX = 3;
+/** So many of those who were superseded are named in the audit; the history has all. */
+const SHOWN_MAX = 20;
 
 /**
  * Joins lines: takes a place, or the one again that the request has there. A request that supersedes does so in the same
- * transaction, and only when it comes for the first time: repeated, it supersedes nothing newer than itself. One that is
- * frozen for longer than it waits supersedes nothing. Resolves to undefined when its key was used, or when the one that it
- * asks again for was superseded: that is its recorded answer then. Those for one environment take turns here too, caller by
- * caller, so that a crowd keeps one connection busy, not all, and waits behind itself alone.
+ * transaction, with its line of the audit, and only when it comes for the first time: repeated, it supersedes nothing newer
+ * than itself. One that is frozen for longer than it waits supersedes nothing. Resolves to undefined when its key was used, or
+ * when the one that it asks again for was superseded: that is its recorded answer then. Those for one environment take turns
+ * here too, caller by caller, so that a crowd keeps one connection busy, not all, and waits behind itself alone.
  *
  * @throws {LeaseError} `grant.contended`: what runs is locked for long; `request.rate_limited`: its caller has too many
  * places in this line.
@@ -137,7 +140,7 @@ async function joinOnce(
   request: Request,
   joining: Joining,
 ): Promise<Ticket | undefined> {
-  const { supersede, again, priority, isNewestFirst, giveUpAtMs } = joining;
+  const { supersede, again, priority, isNewestFirst, entry, giveUpAtMs } = joining;
   const asked = { ...request, action: request.tag, priority, isNewestFirst };
   const { ticket, superseded, isRefused } = await store.general.$transaction(async (tx) => {
     await takeTurnsInLine(tx, request);
@@ -155,10 +158,13 @@ async function joinOnce(
       ? await supersedeOthers(tx, asked, supersede, ticket)
       : undefined;
     await assertPlaceLeft(tx, request);
+    if (entry !== undefined && superseded !== undefined) {
+      await insertAudit(tx, auditOf(entry, asked, superseded));
+    }
     return { ticket, superseded };
   });
   if (isRefused === true) store.observer.superseded('waiting', 1);
-  if (superseded !== undefined) announce(store, request, joining, superseded);
+  if (superseded !== undefined) announce(store, request, superseded);
   return ticket;
 }
 
@@ -190,12 +196,13 @@ async function isFrozenFor(
   return freezes.some(({ windowUntil, asOf }) => windowUntil - asOf >= waitMs);
 }
 
+/** @returns undefined when there was nothing to supersede. */
 async function supersedeOthers(
   tx: Sql<'general'>,
   request: EnvironmentTicketRequest,
   supersede: Supersede,
   { asOf }: Ticket,
-): Promise<Superseded> {
+): Promise<Superseded | undefined> {
   const refusal = supersededRefusal(request, isoOf(asOf));
   const waiting: string[] = [];
   for (let isMore = true; isMore;) {
@@ -209,17 +216,26 @@ async function supersedeOthers(
     await ensureLeaseRow(tx, request);
     await waitForGrant(tx, request);
   }
-  const leaseId = supersede === 'running' ? await readRunning(tx, request) : undefined;
+  const runningId = supersede === 'running' ? await readRunning(tx, request) : undefined;
   await recordSuperseding(tx, request, refusal);
-  if (leaseId === undefined) return { waiting, leaseId: null };
-  const { actor, waiter, comment } = request;
+  const leaseId = runningId === undefined ? null : await stop(tx, request, runningId, refusal);
+  return waiting.length === 0 && leaseId === null ? undefined : { waiting, leaseId };
+}
+
+/** Revokes what runs, gracefully. @returns its id; null when it has ended meanwhile. */
+async function stop(
+  tx: Sql<'general'>,
+  { actor, waiter, comment }: EnvironmentTicketRequest,
+  leaseId: string,
+  refusal: RecordedRefusal,
+): Promise<string | null> {
   const by = comment === null ? waiter : `${waiter} (${comment})`;
   const act = { leaseId, mode: 'graceful', abandon: false, actor, namespaces: null } as const;
   const detail = { superseded: refusal };
   const revoked = await revoke(tx, 'environment', [
     { ...act, reason: `superseded by ${by}`, detail },
   ]);
-  return { waiting, leaseId: revoked.has(leaseId) ? leaseId : null };
+  return revoked.has(leaseId) ? leaseId : null;
 }
 
 /** What those get who waited. */
@@ -232,17 +248,31 @@ function supersededRefusal(
   return { error: { code, message, details: { by: waiter, byComment: comment, since } } };
 }
 
-function announce(
-  store: KernelStore,
-  request: Request,
-  { onSuperseded }: Standing,
-  superseded: Superseded,
-): void {
-  const { waiting, leaseId } = superseded;
+/** What the audit says of a request that has superseded others. */
+function auditOf(
+  entry: ActEntry,
+  { namespace, name, action, waiter }: EnvironmentTicketRequest,
+  { waiting, leaseId }: Superseded,
+): AuditEntry {
+  return {
+    ...entry,
+    resource:
+      leaseId === null ? `environment:${namespaceText(namespace)}/${name}` : `lease:${leaseId}`,
+    detail: {
+      face: 'environment',
+      namespace,
+      name,
+      action,
+      holder: waiter,
+      waiting: waiting.slice(0, SHOWN_MAX),
+    },
+  };
+}
+
+/** Counts those who were superseded, and lets them find out at once. */
+function announce(store: KernelStore, request: Request, { waiting, leaseId }: Superseded): void {
   if (leaseId !== null) store.hints.notify(REVOCATIONS_TOPIC);
-  if (waiting.length === 0 && leaseId === null) return;
   if (waiting.length > 0) store.observer.superseded('waiting', waiting.length);
   if (leaseId !== null) store.observer.superseded('running', 1);
   store.hints.notify(leaseTopic(request));
-  onSuperseded?.(superseded);
 }

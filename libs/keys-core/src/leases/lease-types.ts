@@ -28,7 +28,7 @@ import {
 } from '../kernel/lease.ts';
 import type { Face, Named, Resource } from '../kernel/resource.ts';
 import type { NamespaceCounts } from '../lists/index.ts';
-import type { Superseded, WaitInOrder } from './environment-waiting.ts';
+import type { WaitInOrder } from './environment-waiting.ts';
 
 /** When the holder renews, and from when it must not act any more, in its own clock. */
 export interface LeaseDeadlines {
@@ -81,8 +81,8 @@ export interface CallerLife {
    * @throws {LeaseError} when it may not wait.
    */
   startWaiting?(): () => void;
-  /** Called once, if its request has superseded others. */
-  onSuperseded?(superseded: Superseded): void;
+  /** What the audit says of its request if that supersedes others. */
+  readonly entry?: ActEntry | undefined;
 }
 
 /** A lease as its new holder gets it. */

@@ -91,6 +91,21 @@ export async function writeAudit({ records }: RecordSql, entry: AuditEntry): Pro
   });
 }
 
+/** As {@link writeAudit}, by a statement: in a transaction that has no typed queries. */
+export async function insertAudit(
+  sql: Sql<'general' | 'transitions'>,
+  entry: AuditEntry,
+): Promise<void> {
+  const { actor, role, action, resource, reason = null, source = null, detail = {} } = entry;
+  await sql.$queryRaw`
+    insert into audit (actor, role, action, resource, reason, source, detail)
+    values (
+      ${actor}, ${role}, ${action}, ${resource}, ${reason}, ${source},
+      ${JSON.stringify(detail)}::jsonb
+    )
+    returning 1 as recorded`;
+}
+
 /** Who does something to a grant, and what: an entry without what the act itself finds. */
 export type ActEntry = Pick<AuditEntry, 'actor' | 'role' | 'source' | 'action'>;
 

@@ -1,4 +1,4 @@
-import type { AuditEntry } from '../../access/index.ts';
+import { type AuditEntry, insertAudit } from '../../access/index.ts';
 import {
   assertNoHoldOff,
   assertReadBack,
@@ -175,20 +175,8 @@ async function leave(tx: Sql<'transitions'>, plan: MovePlan, token: string) {
       move_reason = ${plan.reason}
     where reservation_id = ${plan.fromId} ${C}
     returning 1 as moved`;
-  if (plan.entry !== undefined) await record(tx, plan.entry);
+  if (plan.entry !== undefined) await insertAudit(tx, plan.entry);
   return pointer;
-}
-
-/** As `writeAudit`, by a statement: transitions have no typed queries. */
-async function record(tx: Sql<'transitions'>, entry: AuditEntry): Promise<void> {
-  const { actor, role, action, resource, reason = null, source = null, detail = {} } = entry;
-  await tx.$queryRaw`
-    insert into audit (actor, role, action, resource, reason, source, detail)
-    values (
-      ${actor}, ${role}, ${action}, ${resource}, ${reason}, ${source},
-      ${JSON.stringify(detail)}::jsonb
-    )
-    returning 1 as recorded`;
 }
 
 // Moves that were asked for, and are carried out by the controllers of the datacenter that is left.
