@@ -5,6 +5,10 @@ import { type Face, FACES, type Resource } from './resource.ts';
 interface Entry<Answer> {
   count: number;
   newest: Promise<Answer> | undefined;
+  /** Whether the last one that has ended has failed. */
+  hasFailed: boolean;
+  /** Those that wait for their turn, the first one first; each is told whether it has come. */
+  readonly waiting: ((isTurn: boolean) => void)[];
 }
 
 /**
@@ -13,6 +17,12 @@ interface Entry<Answer> {
  */
 export class RequestsInProgress<Answer> {
   readonly #entries = new Map<string, Entry<Answer>>();
+  readonly #besideMax: number;
+
+  /** @param besideMax how many of a key run at once by {@link runInTurn}, when one has failed */
+  constructor(besideMax = 1) {
+    this.#besideMax = besideMax;
+  }
 
   has(key: string): boolean {
     return this.#entries.has(key);
@@ -23,25 +33,92 @@ export class RequestsInProgress<Answer> {
     return this.#entries.get(key)?.newest?.catch(() => undefined);
   }
 
-  /** Runs a request, which is in progress until it settles. Other requests of the key do not delay it. */
-  async run(key: string, request: () => Promise<Answer>): Promise<Answer> {
-    const mine = request();
-    const entry = this.#entries.get(key) ?? { count: 0, newest: undefined };
-    this.#entries.set(key, entry);
-    entry.count += 1;
-    entry.newest = mine;
+  /** Waits for the newest request of the key. @returns whether it has failed; false without one. */
+  async hasFailed(key: string): Promise<boolean> {
     try {
-      return await mine;
-    } finally {
-      entry.count -= 1;
-      if (entry.newest === mine) entry.newest = undefined;
-      if (entry.count === 0) this.#entries.delete(key);
+      await this.#entries.get(key)?.newest;
+      return false;
+    } catch {
+      return true;
     }
+  }
+
+  /** Runs a request, which is in progress until it settles. Other requests of the key do not delay it. */
+  run(key: string, request: () => Promise<Answer>): Promise<Answer> {
+    const entry = this.#entryOf(key);
+    entry.count += 1;
+    return this.#carryOut(key, entry, request);
+  }
+
+  /**
+   * Runs a request alone or, since the failure of one says nothing about the others, beside those that run when one has
+   * failed; in the order of the calls. One that waits for its turn is not run when another has an answer.
+   * @param isBeside whether it has waited for one that has failed
+   * @returns undefined when it was not run
+   */
+  async runInTurn(
+    key: string,
+    request: () => Promise<Answer>,
+    isBeside: boolean,
+  ): Promise<Answer | undefined> {
+    const entry = this.#entryOf(key);
+    if (entry.count < (isBeside || entry.hasFailed ? this.#besideMax : 1)) {
+      entry.count += 1;
+    } else {
+      const isTurn = await new Promise<boolean>((resolve) => entry.waiting.push(resolve));
+      if (!isTurn) return undefined;
+    }
+    return this.#carryOut(key, entry, request);
   }
 
   /** Joins the newest request of the key and shares its answer or failure; without one, runs this one. */
   share(key: string, request: () => Promise<Answer>): Promise<Answer> {
     return this.#entries.get(key)?.newest ?? this.run(key, request);
+  }
+
+  #entryOf(key: string): Entry<Answer> {
+    const entry: Entry<Answer> = this.#entries.get(key) ?? {
+      count: 0,
+      newest: undefined,
+      hasFailed: false,
+      waiting: [],
+    };
+    this.#entries.set(key, entry);
+    return entry;
+  }
+
+  /** Runs a request that has been counted. */
+  async #carryOut(
+    key: string,
+    entry: Entry<Answer>,
+    request: () => Promise<Answer>,
+  ): Promise<Answer> {
+    let mine: Promise<Answer> | undefined;
+    try {
+      mine = request();
+      entry.newest = mine;
+      const answer = await mine;
+      entry.hasFailed = false;
+      return answer;
+    } catch (error) {
+      entry.hasFailed = true;
+      throw error;
+    } finally {
+      if (entry.newest === mine) entry.newest = undefined;
+      entry.count -= 1;
+      this.#tellWaiting(entry);
+      if (entry.count === 0) this.#entries.delete(key);
+    }
+  }
+
+  #tellWaiting(entry: Entry<Answer>): void {
+    const { hasFailed, waiting } = entry;
+    if (!hasFailed) for (const tell of waiting.splice(0)) tell(false);
+    while (waiting.length > 0 && entry.count < this.#besideMax) {
+      // Counted here, so that no newcomer takes its turn.
+      entry.count += 1;
+      waiting.shift()?.(true);
+    }
   }
 }
 

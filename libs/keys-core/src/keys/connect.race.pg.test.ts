@@ -1,6 +1,8 @@
 import pg from 'pg';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
+import type { LeaseError } from '../kernel/errors.ts';
+import { aGate } from '../testing/coordinator-fixture.ts';
 import { aDrone } from '../testing/fleet-fixture.ts';
 import { age } from '../testing/kernel-fixture.ts';
 import { connect, NO_ROWS, openKeys, reportOf, rowCounts } from '../testing/keys-fixture.ts';
@@ -57,6 +59,65 @@ describe('concurrent connects', () => {
       expect(others.filter(({ spawned }) => spawned).length).toBeLessThanOrEqual(1);
       expect(new Set(others.map((answer) => answer.backendId)).size).toBeLessThanOrEqual(1);
     }
+  });
+});
+
+describe('concurrent connects of which one fails', () => {
+  test('fail side by side, a few at once, each by one attempt of its own, and do not read the key again', async () => {
+    const [first, others] = [aGate(), aGate()];
+    let triesCount = 0;
+    let atOnceCount = 0;
+    let mostAtOnce = 0;
+    const on = await openKeys({
+      afterChoice: async () => {
+        triesCount += 1;
+        atOnceCount += 1;
+        mostAtOnce = Math.max(mostAtOnce, atOnceCount);
+        await (triesCount === 1 ? first : others).opened;
+        atOnceCount -= 1;
+      },
+    });
+    const sent = vi.spyOn(pg.Client.prototype, 'query');
+    onTestFinished(() => sent.mockRestore());
+
+    const codes = Array.from({ length: CALLERS }, () =>
+      connect(on).then(
+        () => 'an answer',
+        (error: unknown) => (error as LeaseError).code,
+      ),
+    );
+    await waitUntil(() => atOnceCount === 1, { what: 'the first attempt' });
+    first.open();
+    await waitUntil(() => atOnceCount === 4, { what: 'attempts side by side' });
+    others.open();
+
+    expect(new Set(await Promise.all(codes))).toEqual(new Set(['spawn.no_drone']));
+    expect([triesCount, mostAtOnce]).toEqual([CALLERS, 4]);
+    const reads = sent.mock.calls.filter(([query]: unknown[]) =>
+      String((query as { readonly text?: string }).text).includes('recordedPlaces'),
+    );
+    expect(reads.length).toBeLessThan(5);
+  });
+
+  test('start one backend, which all get that can, by few attempts', async () => {
+    let triesCount = 0;
+    const on = await openKeys({
+      afterChoice: () => {
+        triesCount += 1;
+        return Promise.resolve();
+      },
+    });
+    await aDrone(on.store.general);
+
+    const failing = connect(on, { spawn: { program: 'nobody-offers-it', args: [], env: {} } });
+    const connects = Array.from({ length: CALLERS }, () => connect(on));
+    await expect(failing).rejects.toMatchObject({ code: 'spawn.no_drone' });
+    const answers = await Promise.all(connects);
+
+    expect(answers.filter(({ spawned }) => spawned)).toHaveLength(1);
+    expect(new Set(answers.map(({ backendId }) => backendId)).size).toBe(1);
+    expect(await rowCounts(on)).toMatchObject({ leases: 1, backends: 1, actions: 1 });
+    expect(triesCount).toBeLessThan(CALLERS / 2);
   });
 });
 

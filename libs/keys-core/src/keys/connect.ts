@@ -11,7 +11,8 @@
  *    action. If another caller was granted the key meanwhile, start over: its backend is the answer.
  *
  * N concurrent connects for one key end in one spawn because only the grant statement decides; the
- * others of one process wait for the first attempt instead of competing with it.
+ * others of one process wait for the first attempt instead of competing with it. If it fails, which may be due to
+ * what it asked for, a few at a time make attempts of their own.
  */
 import { createTickets, type Tickets } from '../grants/index.ts';
 import { assertNever, invariant, LeaseError } from '../kernel/errors.ts';
@@ -50,6 +51,11 @@ const LOOK_AGAIN_FIRST_MS = 10;
  * machine the winner is as slow as the loser.
  */
 const LOST_SPAWNS_MIN = 8;
+/**
+ * How many connects for one key try to spawn at once when one has failed: half of the connections for transitions, which
+ * grants of other keys need too.
+ */
+const SPAWNS_BESIDE_MAX = 4;
 
 /** What all connects of a controller share. */
 interface Shared extends ConnectDeps {
@@ -58,8 +64,8 @@ interface Shared extends ConnectDeps {
   readonly touch: (leaseId: string) => Promise<boolean>;
   readonly answers: ConnectAnswers;
   readonly tickets: Tickets;
-  /** Spawn attempts under way in this process, by topic. */
-  readonly spawning: RequestsInProgress<ConnectResult | undefined>;
+  /** Spawn attempts under way in this process, by topic; `lost` when somebody else was granted the key. */
+  readonly spawning: RequestsInProgress<ConnectResult | 'lost'>;
 }
 
 export function createConnect(
@@ -73,7 +79,7 @@ export function createConnect(
     touch: createToucher(store),
     answers,
     tickets: createTickets(store.general),
-    spawning: new RequestsInProgress(),
+    spawning: new RequestsInProgress(SPAWNS_BESIDE_MAX),
   };
   return {
     async connect(input, caller, signal, reserve) {
@@ -132,7 +138,7 @@ class OneConnect {
     const { input, signal } = this.#wanted;
     const { key } = input;
     signal.throwIfAborted();
-    await this.#shared.spawning.newest(this.#topic);
+    const hasOtherFailed = await this.#shared.spawning.hasFailed(this.#topic);
     const found = await this.#shared.readKey(key, this.#wanted.idempotent);
     const before = this.#mayBeRepeated(found) ? await this.#answerBefore() : undefined;
     if (before !== undefined) return before;
@@ -153,7 +159,7 @@ class OneConnect {
         await this.#wait(decision, state);
         return undefined;
       case 'spawn':
-        return this.#spawn(state);
+        return this.#spawn(state, hasOtherFailed);
       default:
         return assertNever(decision);
     }
@@ -231,19 +237,25 @@ class OneConnect {
     await this.#shared.tickets.drop({ ticketId: this.#ticketId, outcome }).catch(() => undefined);
   }
 
-  async #spawn(state: KeyState | undefined): Promise<ConnectResult | undefined> {
-    const { spawning } = this.#shared;
-    // Others in this process have read the same: only one tries, the rest look again.
-    if (spawning.has(this.#topic)) return undefined;
+  async #spawn(
+    state: KeyState | undefined,
+    hasOtherFailed: boolean,
+  ): Promise<ConnectResult | undefined> {
+    const { signal } = this.#wanted;
     const isPlain = state === undefined || state.lease.endReason === 'released';
     const waitingSinceMs = this.#ticketId === undefined ? undefined : this.#startedAtMs;
     const homeReservation = state?.homeReservation ?? this.#wanted.input.homeReservation;
     const input = { ...this.#wanted.input, homeReservation };
-    const made = await spawning.run(this.#topic, () =>
-      startBackend(this.#shared, { ...this.#wanted, input, waitingSinceMs, isPlain }),
-    );
-    if (made === undefined) await this.#pauseAfterLostSpawn();
-    return made;
+    const wanted = { ...this.#wanted, input, waitingSinceMs, isPlain };
+    const attempt = async (): Promise<ConnectResult | 'lost'> => {
+      signal.throwIfAborted();
+      return (await startBackend(this.#shared, wanted)) ?? 'lost';
+    };
+    // Others in this process have read the same: only one tries, and the rest look again, unless it fails.
+    const made = await this.#shared.spawning.runInTurn(this.#topic, attempt, hasOtherFailed);
+    if (made !== 'lost') return made;
+    await this.#pauseAfterLostSpawn();
+    return undefined;
   }
 
   /**
