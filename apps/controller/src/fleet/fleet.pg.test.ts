@@ -237,6 +237,29 @@ describe('operators and drones', () => {
     ]);
   });
 
+  test('a drone that somebody undrains while it is marked lost is not told to be lost', async () => {
+    const on = await startTestController({ ladder: KEY_LADDERS.standard });
+    await startTestDrone(on);
+    await connectDemo(on, 'a');
+    const { drones } = await on.client('operator');
+    const sql = on.controller.store.general;
+    await sql.$executeRaw`
+      create function undrain() returns trigger language plpgsql as
+      $$ begin update drone set draining = false; return new; end $$`;
+    await sql.$executeRaw`
+      create trigger undrain before update of renewable on lease for each row execute function undrain()`;
+
+    const refused: unknown = await drones.markLost
+      .mutate({ droneId: 'd1', reason: 'fire' })
+      .catch((error: unknown) => leaseholdErrorOf(error));
+
+    expect(refused).toMatchObject({
+      code: 'drone.in_use',
+      message: expect.stringContaining('it is not lost') as string,
+    });
+    expect((await drones.get.query({ droneId: 'd1' })).status).toBe('ready');
+  });
+
   test('every act of an operator is in the audit, with who, why and from where', async () => {
     const on = await startTestController();
     await startTestDrone(on);

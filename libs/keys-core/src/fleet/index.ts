@@ -116,7 +116,8 @@ export interface FleetService {
   undrain(input: DroneAct, actor: Actor): Promise<{ changed: boolean }>;
   /**
    * Drains the drone and blocks the renewal of its keys, so that they run out. @throws {LeaseError} `drone.not_found`;
-   * `request.outcome_unknown` when it drains, and keys may still be renewed: the same act again completes this one.
+   * `request.outcome_unknown` when it drains, and keys may still be renewed: the same act again completes this one;
+   * `drone.in_use` when it was undrained, or has connected again, meanwhile: it is not lost.
    */
   markLost(input: DroneAct, actor: Actor): Promise<{ renewalsBlockedCount: number }>;
   /**
@@ -281,14 +282,20 @@ async function markLost({ store, keys }: FleetServiceDeps, act: DroneAct, actor:
     await writeAudit(tx, auditOf('drones.markLost', act, actor));
     return { session: drained.session, leaseIds: await heldLeaseIds(tx, droneId) };
   });
+  let renewalsBlockedCount: number;
+  let isLost: boolean;
   try {
-    const renewalsBlockedCount = await blockRenewals(keys, leaseIds, act, actor);
-    await setLost(store.general, droneId, session);
-    return { renewalsBlockedCount };
+    renewalsBlockedCount = await blockRenewals(keys, leaseIds, act, actor);
+    isLost = await setLost(store.general, droneId, session);
   } catch (cause) {
     const message = `The drone ${droneId} takes no new backends, but some of its keys may still be renewed. Mark it lost again.`;
     throw new LeaseError('request.outcome_unknown', message, { details: { droneId }, cause });
   }
+  if (!isLost) {
+    const message = `The drone ${droneId} was undrained, or has connected again, meanwhile: it is not lost, but ${String(leaseIds.length)} of its keys are not renewed any more.`;
+    throw new LeaseError('drone.in_use', message, { details: { droneId } });
+  }
+  return { renewalsBlockedCount };
 }
 
 /** @returns the renewal of how many was not blocked already. When it throws, no statement of it is under way. */

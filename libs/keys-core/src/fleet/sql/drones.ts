@@ -276,20 +276,23 @@ export async function setDraining(
  * session and is undrained. Frees no key: a lost drone's keys run out. A typed query would have no clock to judge by.
  * @param session the newest one when the drone was drained for this: one that has opened another since, or was
  * undrained, is not lost. Without it, whatever its session
+ * @returns whether it is lost now
  */
 export async function setLost(
   sql: Sql<'general'>,
   droneId: string,
   session?: number,
-): Promise<void> {
+): Promise<boolean> {
   const isAsDrained =
     session === undefined
       ? fragment`true`
       : fragment`d.draining and d.session = ${session}::bigint`;
-  await sql.$queryRaw`
+  const lost = await sql.$queryRaw<{ id: string }[]>`
     update drone d
     set lost_at = coalesce(d.lost_at, clock_timestamp()), draining = true
-    where d.id = ${droneId} collate "C" and ${isAsDrained}`;
+    where d.id = ${droneId} collate "C" and ${isAsDrained}
+    returning d.id`;
+  return lost.length > 0;
 }
 
 /** The grants under which a drone runs backends, oldest first, for blocking their renewal. */
