@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { databaseFailureOf } from '@leasehold/keys-core/postgres';
 import { waitUntil } from '@leasehold/testing';
-import type { LeaseUseCase } from './index.ts';
+import type { LeaseUseCase, ServiceTransaction } from './index.ts';
 import { aService, CLIENTS, type Service } from './testing/service-fixture.ts';
 
 /** A lease on `test/<key>` for a minute, with the hooks that a test gives it. */
@@ -21,6 +22,24 @@ async function acquired<Tx>(service: Service<Tx>, holder: string, key = 'thing')
   const answer = await coordinator.acquire(lease, 0);
   if (answer.outcome !== 'granted') throw new Error(`the lease is ${answer.outcome}`);
   return { coordinator, lease, ref: answer };
+}
+
+/** For how long the server lets the transaction wait for its next statement. */
+async function idleTimeoutOf(transaction: ServiceTransaction<unknown>): Promise<string> {
+  const [row] = (await transaction.query(
+    `select current_setting('idle_in_transaction_session_timeout') as value`,
+    [],
+  )) as { value: string }[];
+  return row?.value ?? '';
+}
+
+/** A moment that a test waits for. */
+function aGate(): { readonly opened: Promise<void>; readonly open: () => void } {
+  let open = (): void => undefined;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
 }
 
 describe.each(CLIENTS)('with $name', ({ open }) => {
@@ -148,6 +167,72 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
 
     const [own] = await service.ours(`select current_setting('lock_timeout') as value`);
     expect(seen.map((value) => ({ value }))).toEqual([own, own, own]);
+  });
+
+  test('the server ends a transaction of Leasehold whose process stops, and the session keeps its own limit', async () => {
+    const seen = new Set<string>();
+    const service: Service<unknown> = await aService(open, (database) => ({
+      transaction: (work, patience) =>
+        database.transaction(async (transaction) => {
+          const before = await idleTimeoutOf(transaction);
+          const result = await work(transaction);
+          seen.add(`${before}, then ${await idleTimeoutOf(transaction)}`);
+          return result;
+        }, patience),
+    }));
+
+    const { coordinator, lease } = await acquired(service, 'alice');
+    await coordinator.heartbeat(lease);
+    await coordinator.releaseOk(lease, 'well');
+
+    // Of renewals, and of all others.
+    expect([...seen].sort()).toEqual(['0, then 1s', '0, then 5s']);
+  });
+
+  test('a service that stops between a renewal and its commit does not keep the lease from others', async () => {
+    const [stopped, goingOn] = [aGate(), aGate()];
+    onTestFinished(goingOn.open);
+    let isStopping = false;
+    const service: Service<unknown> = await aService(open, (database) => ({
+      transaction: (work, patience) =>
+        database.transaction(async (transaction) => {
+          const result = await work(transaction);
+          if (isStopping) {
+            stopped.open();
+            await goingOn.opened;
+          }
+          return result;
+        }, patience),
+    }));
+    const other = await service.another();
+    const { coordinator, lease, ref } = await acquired(service, 'alice');
+
+    isStopping = true;
+    const renewing = coordinator.heartbeat(lease);
+    renewing.catch(() => undefined);
+    await stopped.opened;
+    // It waits for the row.
+    await service.letExpire(ref.leaseId);
+    const next = await other.core.coordinator({ holder: 'bob' }).acquire(aLease('thing'), 0);
+    goingOn.open();
+
+    expect(next).toMatchObject({ outcome: 'granted' });
+    await expect(renewing).rejects.toThrow();
+  });
+
+  test('a database that falls silent in a transaction keeps no later call waiting', async () => {
+    const service = await aService(open);
+    const { coordinator, dropInNext, heal } = await service.onSilentLine();
+    const lease = aLease('thing');
+
+    dropInNext();
+    const lost = await coordinator.acquire(lease, 0).catch((error: unknown) => error);
+    heal();
+    const granted = await coordinator.acquire(lease, 0);
+    const renewed = await coordinator.heartbeat(lease);
+
+    expect(databaseFailureOf(lost)).toBe('lost');
+    expect([granted.outcome, renewed.outcome]).toEqual(['granted', 'renewed']);
   });
 
   test('a waiting caller is granted after the release, and a leader renews by its holder name', async () => {

@@ -1,12 +1,22 @@
 import { PrismaPg } from '@prisma/adapter-pg';
+import {
+  createLeaseCoordinator,
+  createLeaseStore,
+  createServiceStore,
+} from '@leasehold/keys-core/core';
 import { PrismaClient } from '@leasehold/keys-core/prisma';
-import { createTestDatabase, setMeaningOddly } from '@leasehold/testing';
+import { createBootClock } from '@leasehold/service-kit/boot-clock';
+import { DEFAULT_SCHEMA } from '@leasehold/service-kit/database-url';
+import { systemIds } from '@leasehold/service-kit/system-ids';
+import { createTestDatabase, setMeaningOddly, startUrlProxy } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import {
   createLeaseholdCore,
   pgDatabase,
   prismaDatabase,
+  type Clock,
+  type LeaseCoordinator,
   type LeaseholdCore,
   type PgTransaction,
   type ServiceDatabase,
@@ -24,6 +34,9 @@ interface OpenClient<Tx> {
 
 type Open<Tx> = (url: string) => OpenClient<Tx> | Promise<OpenClient<Tx>>;
 
+/** What a test puts between Leasehold and the client of the service. */
+type Around<Tx> = (database: ServiceDatabase<Tx>) => ServiceDatabase<Tx>;
+
 /** A service that shares a database with Leasehold. */
 export interface Service<Tx> {
   readonly core: LeaseholdCore<Tx>;
@@ -36,6 +49,16 @@ export interface Service<Tx> {
   letExpire(leaseId: string): Promise<void>;
   /** The same service in another process. */
   another(): Promise<Service<Tx>>;
+  /** The same service in another process, and on a line to the database that may fall silent. */
+  onSilentLine(): Promise<OnSilentLine<Tx>>;
+}
+
+interface OnSilentLine<Tx> {
+  /** Its timers are due early, so that it waits for nothing as long as a real one. */
+  readonly coordinator: LeaseCoordinator<Tx>;
+  /** Loses everything from within the next transaction on, until {@link heal}. */
+  readonly dropInNext: () => void;
+  readonly heal: () => void;
 }
 
 type PrismaTx = Pick<PrismaClient, '$executeRaw' | '$queryRaw' | '$queryRawUnsafe'>;
@@ -90,15 +113,24 @@ export const CLIENTS: { name: string; open: Open<unknown> }[] = [
 ];
 
 /** A service with its table `lease`, in a database of the test's own. */
-export async function aService<Tx>(open: Open<Tx>): Promise<Service<Tx>> {
+export async function aService<Tx>(open: Open<Tx>, around?: Around<Tx>): Promise<Service<Tx>> {
   const { url } = await createTestDatabase();
   const observer = new pg.Pool({ connectionString: url });
   onTestFinished(() => observer.end());
   await observer.query('create table public.lease (id serial, note text not null)');
-  return serviceOn(open, url, observer);
+  return serviceOn(open, { url, observer, around });
 }
 
-async function serviceOn<Tx>(open: Open<Tx>, url: string, observer: pg.Pool): Promise<Service<Tx>> {
+interface Place<Tx> {
+  readonly url: string;
+  readonly observer: pg.Pool;
+  readonly around?: Around<Tx> | undefined;
+}
+
+async function serviceOn<Tx>(
+  open: Open<Tx>,
+  { url, observer, around = (database) => database }: Place<Tx>,
+): Promise<Service<Tx>> {
   const client = await open(url);
   onTestFinished(async () => {
     await client.close();
@@ -106,7 +138,7 @@ async function serviceOn<Tx>(open: Open<Tx>, url: string, observer: pg.Pool): Pr
   const ours = async (text: string): Promise<unknown[]> =>
     (await observer.query<Record<string, unknown>>(text)).rows;
   return {
-    core: createLeaseholdCore({ database: client.database }),
+    core: createLeaseholdCore({ database: around(client.database) }),
     write: (tx, note) => client.write(tx, note),
     setting: (tx, name) => client.setting(tx, name),
     ours,
@@ -123,6 +155,53 @@ async function serviceOn<Tx>(open: Open<Tx>, url: string, observer: pg.Pool): Pr
          where lease_id = '${leaseId}'`,
       );
     },
-    another: () => serviceOn(open, url, observer),
+    another: () => serviceOn(open, { url, observer }),
+    onSilentLine: () => openOnSilentLine(open, url),
   };
+}
+
+async function openOnSilentLine<Tx>(open: Open<Tx>, url: string): Promise<OnSilentLine<Tx>> {
+  const { proxy, url: address } = await startUrlProxy(url);
+  onTestFinished(() => proxy.close());
+  const client = await open(address);
+  onTestFinished(async () => {
+    await client.close();
+  });
+  // First: a client that still waits for an answer does not close.
+  onTestFinished(() => proxy.heal());
+  let isDropping = false;
+  const database: ServiceDatabase<Tx> = {
+    transaction: (work, patience) =>
+      client.database.transaction((transaction) => {
+        if (isDropping) proxy.drop();
+        return work(transaction);
+      }, patience),
+  };
+  return {
+    coordinator: hastyCoordinator(database),
+    dropInNext() {
+      isDropping = true;
+    },
+    heal() {
+      isDropping = false;
+      proxy.heal();
+    },
+  };
+}
+
+/** By how much its timers are due earlier than those of a real process. */
+const HASTE = 4;
+
+/** A coordinator as `createLeaseholdCore` makes it, with a clock of its own. */
+function hastyCoordinator<Tx>(database: ServiceDatabase<Tx>): LeaseCoordinator<Tx> {
+  const machine = createBootClock();
+  const clock: Clock = {
+    nowMs: () => machine.nowMs(),
+    at: (atMs, fn) => machine.at(machine.nowMs() + (atMs - machine.nowMs()) / HASTE, fn),
+  };
+  const schema = DEFAULT_SCHEMA;
+  const onError = (): void => undefined;
+  const store = createServiceStore({ database, schema, clock, ids: systemIds(), onError });
+  const leases = createLeaseStore(store);
+  return createLeaseCoordinator({ store, leases, holder: 'alice', principal: 'alice' });
 }

@@ -44,6 +44,7 @@ import {
   grantWithHook,
   LOCK_MS,
   orRefusal,
+  orUnknown,
 } from './coordinator-transactions.ts';
 import type { AnyUseCase } from './coordinator-types.ts';
 import type { HeldAnswer } from './lease-types.ts';
@@ -382,7 +383,9 @@ async function askOrRenew<Tx>(
   };
   if (hooks.willInsert === undefined && hooks.willHeartbeat === undefined) {
     // A first try that waited for a connection may have relied on too old a reading of the clock.
-    const found = isFirst ? await ask(store.general) : await store.general.$transaction(askHere);
+    const found = await orUnknown(
+      isFirst ? ask(store.general) : store.general.$transaction(askHere),
+    );
     if (found !== undefined) {
       const { fencingToken, run, position } = found.outcome;
       store.witness.saw({ fencingToken, place: { run, position } });

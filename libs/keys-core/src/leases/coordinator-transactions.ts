@@ -27,6 +27,7 @@ import type {
   ReleaseOutcome,
   RenewOutcome,
 } from '../kernel/lease.ts';
+import { databaseFailureOf } from '../postgres/database-errors.ts';
 import {
   callHook,
   type CoordinatorStore,
@@ -88,6 +89,19 @@ export async function grantWithHook<Tx>(
   await prepareGrants(store, [request]);
   await ensureLeaseRow(store.transitions, request);
   return orRefusal(store, retryContention(store, once), { requests: [request], lastTry });
+}
+
+/**
+ * What a statement without hooks gives, which is its own transaction.
+ * @throws {LeaseError} `request.outcome_unknown` if the connection broke while it ran.
+ */
+export async function orUnknown<Result>(statement: Promise<Result>): Promise<Result> {
+  try {
+    return await statement;
+  } catch (cause) {
+    if (cause instanceof LeaseError || databaseFailureOf(cause) !== 'lost') throw cause;
+    throw new LeaseError('request.outcome_unknown', undefined, { cause });
+  }
 }
 
 /**

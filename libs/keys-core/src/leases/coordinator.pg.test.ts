@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
 import type { CallbackSql } from '../postgres/open-store.ts';
 import {
   aCoordinator,
@@ -6,6 +7,8 @@ import {
   aUseCase,
   makeNotes,
   note,
+  openSession,
+  type TestUseCase,
 } from '../testing/coordinator-fixture.ts';
 import {
   age,
@@ -16,6 +19,7 @@ import {
   releaseOf,
 } from '../testing/kernel-fixture.ts';
 import { declarePermits } from '../testing/pool-fixture.ts';
+import type { LeaseCoordinator } from './coordinator-types.ts';
 
 /** Fails a statement as a deadlock would. */
 async function loseOnce(tx: CallbackSql, tries: { count: number }, timesMax = 1): Promise<void> {
@@ -193,5 +197,39 @@ describe('acquire', () => {
     });
 
     expect(await eventsOf(kernel, 'a')).toEqual([]);
+  });
+});
+
+type Act = (coordinator: LeaseCoordinator<CallbackSql>, lease: TestUseCase) => Promise<unknown>;
+
+describe('without hooks', () => {
+  test.each<[string, Act]>([
+    ['heartbeat', (coordinator, lease) => coordinator.heartbeat(lease)],
+    ['releaseOk', (coordinator, lease) => coordinator.releaseOk(lease, 'done')],
+    ['releaseFail', (coordinator, lease) => coordinator.releaseFail(lease, new Error('mine'))],
+    ['acquireOrRenew', (coordinator, lease) => coordinator.acquireOrRenew(lease)],
+  ])('%s has an unknown outcome when the connection breaks in its commit', async (_what, act) => {
+    const kernel = await openKernel();
+    const coordinator = aCoordinator(kernel);
+    const lease = aUseCase('a');
+    await acquired(coordinator, lease);
+    const session = await openSession(kernel);
+    await session.query(`
+      create function stall() returns trigger language plpgsql as
+        $$ begin perform pg_sleep(60); return null; end $$;
+      create constraint trigger stall after update on lease deferrable initially deferred
+        for each row execute function stall()`);
+
+    const acting = act(coordinator, lease);
+    acting.catch(() => undefined);
+    await waitUntil(async () => {
+      const { rows } = await session.query(
+        `select pg_terminate_backend(pid) from pg_stat_activity
+         where wait_event = 'PgSleep' and datname = current_database()`,
+      );
+      return rows.length > 0;
+    });
+
+    await expect(acting).rejects.toMatchObject({ code: 'request.outcome_unknown' });
   });
 });

@@ -50,7 +50,12 @@ import {
   refOf,
   usedKey,
 } from './coordinator-acquire.ts';
-import { type Asked, releaseWithHook, renewWithHook } from './coordinator-transactions.ts';
+import {
+  type Asked,
+  orUnknown,
+  releaseWithHook,
+  renewWithHook,
+} from './coordinator-transactions.ts';
 import type {
   AnyUseCase,
   CoordinatedLease,
@@ -189,7 +194,7 @@ class Coordinator<Tx> {
     const request = { ...ref, principal };
     const plain = async (): Promise<Asked<Awaited<ReturnType<typeof leases.renew>>>> => {
       const localTimeMs = store.clock.nowMs();
-      return { outcome: await leases.renew('lease', request), localTimeMs };
+      return { outcome: await orUnknown(leases.renew('lease', request)), localTimeMs };
     };
     const { willHeartbeat } = lease;
     const { outcome, localTimeMs } =
@@ -265,7 +270,7 @@ class Coordinator<Tx> {
     const { store, leases, principal } = this.#deps;
     const ref = this.#refOf(lease);
     const request = { ...ref, principal, actor: this.#actor(), result, detail };
-    const plain = (): Promise<ReleaseOutcome> => leases.release('lease', request);
+    const plain = (): Promise<ReleaseOutcome> => orUnknown(leases.release('lease', request));
     const outcome =
       hook === undefined
         ? await plain()
@@ -464,7 +469,7 @@ async function endRange(
   let after = places.get(place);
   let endedCount = 0;
   for (let statements = 0; statements < STATEMENTS_PER_CALL_MAX; statements += 1) {
-    const page = await timed(store, 'reap', () => endPage(store, range, after));
+    const page = await timed(store, 'reap', () => orUnknown(endPage(store, range, after)));
     endedCount += page.endedCount;
     after = page.readCount < LEASES_PER_STATEMENT_MAX ? undefined : (page.last ?? undefined);
     if (after === undefined) break;

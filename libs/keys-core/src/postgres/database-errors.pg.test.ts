@@ -33,6 +33,7 @@ async function openSession(kernel: Kernel): Promise<pg.Client> {
 const RAISED: readonly [string, string][] = [
   ['40001', 'contention'],
   ['23505', 'contention'],
+  ['25P03', 'timeout'],
   ['25P04', 'timeout'],
   ['57P02', 'lost'],
   ['57P03', 'unavailable'],
@@ -246,6 +247,11 @@ describe('the classification of a failed statement', () => {
     [
       'a new connection that is not open in time',
       new Error('Connection terminated due to connection timeout'),
+      'unavailable',
+    ],
+    [
+      'a new connection of no pool that is not open in time',
+      new Error('timeout expired'),
       'unavailable',
     ],
     ['an answer that does not come in time', new Error('Query read timeout'), 'lost'],

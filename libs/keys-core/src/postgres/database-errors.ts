@@ -57,6 +57,7 @@ const FAILURE_OF_SQLSTATE: Record<string, DatabaseFailure> = {
   '23505': 'contention', // unique_violation: somebody else was first with this id or key
   '57014': 'timeout', // query_canceled
   '25P04': 'timeout', // transaction_timeout: rolled back, and the connection is gone
+  '25P03': 'timeout', // idle_in_transaction_session_timeout: likewise
   '21000': 'data', // cardinality_violation
   '54001': 'data', // statement_too_complex
   '23514': 'data', // check_violation
@@ -84,7 +85,7 @@ const FAILURE_OF_CLASS: Record<string, DatabaseFailure> = {
 const LOST_MESSAGE =
   /connection terminated(?! due to connection timeout)|query read timeout|ECONNRESET|EPIPE|(?:read|write) E(?:TIMEDOUT|HOSTUNREACH|NETUNREACH)|server closed the connection|ConnectionClosed|socket hang up|is not queryable/iu;
 const UNAVAILABLE_MESSAGE =
-  /ECONNREFUSED|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|timeout exceeded when trying to connect|terminated due to connection timeout|can't reach database|DatabaseNotReachable|starting a transaction|P2024|P2028/iu;
+  /ECONNREFUSED|ENOENT|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|timeout exceeded when trying to connect|^timeout expired\b|terminated due to connection timeout|can't reach database|DatabaseNotReachable|starting a transaction|P2024|P2028/iu;
 
 /** @see DatabaseFailure */
 export function databaseFailureOf(error: unknown): DatabaseFailure {

@@ -45,8 +45,8 @@ export interface PoolOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** A controller that is paused within a transaction releases its rows after this long. */
-const IDLE_TIMEOUT_MS = 5_000;
+/** A process that is paused within a transaction releases its rows after this long. */
+export const IDLE_TIMEOUT_MS = 5_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**

@@ -1,6 +1,16 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Clock } from '../kernel/clock.ts';
 import { databaseFailureOf } from './database-errors.ts';
-import { type PgClientLike, pgDatabase } from './service-database.ts';
+import { SILENT_MS } from './hints.ts';
+import {
+  type Patience,
+  type PgClientLike,
+  pgDatabase,
+  type PrismaClientLike,
+  prismaDatabase,
+  type PrismaTransaction,
+  type ServiceDatabase,
+} from './service-database.ts';
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
@@ -28,4 +38,84 @@ test('a pool whose connections are all in use is not waited for without end, and
   expect(await outcome).toBe('unavailable');
   expect(released).toHaveBeenCalledExactlyOnceWith();
   expect(sent).not.toHaveBeenCalled();
+});
+
+const BEGIN = 'begin isolation level read committed';
+const ANSWER_MS = 5_000;
+/** The time of the test. */
+const CLOCK: Clock = {
+  nowMs: () => Date.now(),
+  at(atMs, fn) {
+    const timer = setTimeout(fn, atMs - Date.now());
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
+const PATIENCE: Patience = { answerMs: ANSWER_MS, clock: CLOCK };
+const SILENCE = new Promise<never>(() => undefined);
+
+/** A pool whose database answers these statements, and no other. */
+function poolThatAnswers(texts: readonly string[]) {
+  const release = vi.fn();
+  const client: PgClientLike = {
+    query: (text) =>
+      texts.includes(text) ? Promise.resolve({ rows: [], rowCount: 0, command: text }) : SILENCE,
+    on: vi.fn(),
+    removeListener: vi.fn(),
+    release,
+  };
+  return { pool: { connect: () => Promise.resolve(client) }, release };
+}
+
+/** A client of Prisma whose database answers every statement, but no commit and no rollback. */
+const PRISMA_WITHOUT_END: PrismaClientLike<PrismaTransaction> = {
+  async $transaction(work) {
+    const tx: PrismaTransaction = { $queryRawUnsafe: () => Promise.resolve([] as never) };
+    await work(tx).catch(() => undefined);
+    return SILENCE;
+  },
+};
+
+test.each<[string, string[]]>([
+  ['a beginning', []],
+  ['a statement', [BEGIN]],
+  ['a commit', [BEGIN, 'select 1']],
+])('%s without an answer loses the transaction and closes the connection', async (_what, texts) => {
+  const { pool, release } = poolThatAnswers(texts);
+  const outcome = pgDatabase(pool)
+    .transaction((transaction) => transaction.query('select 1', []), PATIENCE)
+    .catch(databaseFailureOf);
+
+  await vi.advanceTimersByTimeAsync(ANSWER_MS);
+
+  expect(await outcome).toBe('lost');
+  expect(release).toHaveBeenCalledExactlyOnceWith(true);
+});
+
+test('an error of the work is not kept back for longer than a rollback may take', async () => {
+  const { pool, release } = poolThatAnswers([BEGIN]);
+  const mine = new Error('mine');
+  const databases: ServiceDatabase<unknown>[] = [
+    pgDatabase(pool),
+    prismaDatabase(PRISMA_WITHOUT_END),
+  ];
+  const outcomes = databases.map((database) =>
+    database.transaction(() => Promise.reject(mine), PATIENCE).catch((error: unknown) => error),
+  );
+
+  await vi.advanceTimersByTimeAsync(SILENT_MS);
+
+  expect(await Promise.all(outcomes)).toEqual([mine, mine]);
+  expect(release).toHaveBeenCalledExactlyOnceWith(true);
+});
+
+test('a transaction of Prisma is lost when its commit is not answered', async () => {
+  const outcome = prismaDatabase(PRISMA_WITHOUT_END)
+    .transaction((transaction) => transaction.query('select 1', []), PATIENCE)
+    .catch(databaseFailureOf);
+
+  await vi.advanceTimersByTimeAsync(ANSWER_MS);
+
+  expect(await outcome).toBe('lost');
 });

@@ -1,6 +1,8 @@
 /** The database of a service that shares it with Leasehold, by the service's own means. */
+import type { Clock } from '../kernel/clock.ts';
 import { databaseFailureOf, isReadOnly } from './database-errors.ts';
 import { GUEST_MS_MAX } from './guest-transaction.ts';
+import { SILENT_MS } from './hints.ts';
 
 /** A transaction of the service's own client. */
 export interface ServiceTransaction<Tx> {
@@ -10,14 +12,26 @@ export interface ServiceTransaction<Tx> {
   query(text: string, values: readonly unknown[]): Promise<unknown[]>;
 }
 
+/**
+ * For how long answers are waited for. A pool of a controller has this as its `query_timeout`; that of a service
+ * may have none, and TCP goes on sending to a host without power for a quarter of an hour.
+ */
+export interface Patience {
+  /** For the answer to a statement or a commit, in milliseconds: longer than the server may take for it. */
+  readonly answerMs: number;
+  readonly clock: Clock;
+}
+
 /** Made by `prismaDatabase` or `pgDatabase`. */
 export interface ServiceDatabase<Tx> {
   /**
    * Runs `work` in one READ COMMITTED transaction, and rolls it back when `work` throws. After it has
-   * ended, nothing can be sent with it any more.
+   * ended, nothing can be sent with it any more. What is not answered within `patience` fails as if the
+   * connection had broken.
    */
   transaction<Result>(
     work: (transaction: ServiceTransaction<Tx>) => Promise<Result>,
+    patience?: Patience,
   ): Promise<Result>;
 }
 
@@ -62,16 +76,20 @@ export interface PgPoolLike {
 /** The database of a service that has a node-postgres pool. */
 export function pgDatabase(pool: PgPoolLike): ServiceDatabase<PgTransaction> {
   return {
-    transaction: (work) =>
-      inTransaction({ connect: () => connectInTime(pool) }, (client) => {
-        const send = async (text: string, values: readonly unknown[] = []) =>
-          client().query(text, [...values]);
-        const tx: PgTransaction = {
-          query: async <Row>(text: string, values?: readonly unknown[]) =>
-            (await send(text, values)) as PgResult<Row>,
-        };
-        return work({ tx, query: async (text, values) => (await send(text, values)).rows });
-      }),
+    transaction: (work, patience) =>
+      inTransaction(
+        { connect: () => connectInTime(pool) },
+        (client) => {
+          const send = async (text: string, values: readonly unknown[] = []) =>
+            inTime(client().query(text, [...values]), patience);
+          const tx: PgTransaction = {
+            query: async <Row>(text: string, values?: readonly unknown[]) =>
+              (await send(text, values)) as PgResult<Row>,
+          };
+          return work({ tx, query: async (text, values) => (await send(text, values)).rows });
+        },
+        patience,
+      ),
   };
 }
 
@@ -97,12 +115,38 @@ function connectInTime(pool: PgPoolLike): Promise<PgClientLike> {
 }
 
 /**
+ * The answer, if it comes within `waitMs`: by default, the time of a statement.
+ * @throws what a pool of node-postgres with a `query_timeout` does: the connection counts as lost.
+ */
+async function inTime<Answer>(
+  answer: PromiseLike<Answer>,
+  patience: Patience | undefined,
+  waitMs?: number,
+): Promise<Answer> {
+  if (patience === undefined) return answer;
+  const { clock, answerMs } = patience;
+  let cancel = (): void => undefined;
+  const silence = new Promise<never>((_resolve, reject) => {
+    cancel = clock.at(clock.nowMs() + (waitMs ?? answerMs), () =>
+      reject(new Error('Query read timeout')),
+    );
+  });
+  try {
+    return await Promise.race([answer, silence]);
+  } finally {
+    cancel();
+  }
+}
+
+/**
  * Runs `work` in one READ COMMITTED transaction on a connection of the pool, and rolls it back when
  * `work` throws. `client` throws once the transaction is over: another caller may have the connection.
+ * `patience` is left out where the connections have a `query_timeout` of their own.
  */
 export async function inTransaction<Client extends PgClientLike, Result>(
   pool: { connect(): Promise<Client> },
   work: (client: () => Client) => Promise<Result>,
+  patience?: Patience,
 ): Promise<Result> {
   const client = await pool.connect();
   // If the server has ended the session, the next statement reports it. Without a listener the
@@ -111,13 +155,15 @@ export async function inTransaction<Client extends PgClientLike, Result>(
   let isOver = false;
   let isBroken = false;
   try {
-    await client.query('begin isolation level read committed');
+    // Behind a pooler this is what waits for a connection.
+    const begun = client.query('begin isolation level read committed');
+    await inTime(begun, patience, CONNECTION_WAIT_MS);
     const result = await work(() => {
       if (isOver) throw new Error('The transaction is over.');
       return client;
     });
     isOver = true;
-    const { command } = await client.query('commit');
+    const { command } = await inTime(client.query('commit'), patience);
     // The answer to a commit after a statement that failed, when `work` has kept silent about that.
     if (command === 'ROLLBACK') throw rolledBack();
     return result;
@@ -125,10 +171,13 @@ export async function inTransaction<Client extends PgClientLike, Result>(
     isOver = true;
     // A statement without an answer keeps the one behind it waiting; a session that can only read stays so.
     isBroken =
-      databaseFailureOf(error) === 'lost' || isReadOnly(error) || !(await isRolledBack(client));
+      databaseFailureOf(error) === 'lost' ||
+      isReadOnly(error) ||
+      !(await isRolledBack(client, patience));
     throw error;
   } finally {
     client.removeListener('error', ignore);
+    // A broken one is closed at once, whatever its server has not answered.
     client.release(isBroken);
   }
 }
@@ -140,9 +189,13 @@ function rolledBack(): Error {
   return Object.assign(new Error(text), { code: '25P02', severity: 'ERROR' });
 }
 
-async function isRolledBack(client: PgClientLike): Promise<boolean> {
+/** A rollback takes no time. One that does waits behind a statement without an answer. */
+async function isRolledBack(
+  client: PgClientLike,
+  patience: Patience | undefined,
+): Promise<boolean> {
   try {
-    await client.query('rollback');
+    await inTime(client.query('rollback'), patience, SILENT_MS);
     return true;
   } catch {
     return false;
@@ -170,32 +223,67 @@ export interface PrismaClientLike<Tx extends PrismaTransaction> {
   ): Promise<Result>;
 }
 
-/** The database of a service that has a Prisma client of its own, for PostgreSQL. */
+/**
+ * The database of a service that has a Prisma client of its own, for PostgreSQL.
+ *
+ * Prisma does not let a connection be closed. One without an answer is gone for the service until the adapter's pool
+ * gives it up, by its own `query_timeout` or with TCP; but no caller waits for it.
+ */
 export function prismaDatabase<Tx extends PrismaTransaction>(
   general: PrismaClientLike<Tx>,
 ): ServiceDatabase<Tx> {
   return {
-    transaction: (work) =>
-      general.$transaction(
+    async transaction(work, patience) {
+      // In an object: it may be any value, even undefined.
+      let failure: { readonly error: unknown } | undefined;
+      let endWork = (): void => undefined;
+      const worked = new Promise<void>((resolve) => {
+        endWork = resolve;
+      });
+      const ended = general.$transaction(
         async (tx) => {
-          const result = await work({
-            tx,
-            // The text is a statement of ours, made by the template tag, and its values are parameters.
-            // The service's client does not know fragments of another copy of the tag.
-            // eslint-disable-next-line no-restricted-syntax -- see above
-            query: async (text, values) => tx.$queryRawUnsafe<unknown[]>(text, ...values),
-          });
-          // Prisma reports a commit as done even if a statement has failed and PostgreSQL rolled back.
-          // Then this one fails too.
-          // eslint-disable-next-line no-restricted-syntax -- a statement without values
-          await tx.$queryRawUnsafe('select 1');
-          return result;
+          try {
+            return await workWith(tx, work, patience);
+          } catch (error) {
+            failure = { error };
+            throw error;
+          } finally {
+            endWork();
+          }
         },
         {
           isolationLevel: 'ReadCommitted',
           maxWait: CONNECTION_WAIT_MS,
           timeout: TRANSACTION_TIMEOUT_MS,
         },
-      ),
+      );
+      // From here on it commits or rolls back, which Prisma itself waits for without end.
+      await Promise.race([worked, ended]);
+      try {
+        return await inTime(ended, patience, failure && SILENT_MS);
+      } catch (error) {
+        throw failure === undefined ? error : failure.error;
+      }
+    },
   };
+}
+
+async function workWith<Tx extends PrismaTransaction, Result>(
+  tx: Tx,
+  work: (transaction: ServiceTransaction<Tx>) => Promise<Result>,
+  patience: Patience | undefined,
+): Promise<Result> {
+  const result = await work({
+    tx,
+    // The text is a statement of ours, made by the template tag, and its values are parameters.
+    // The service's client does not know fragments of another copy of the tag.
+    query: async (text, values) =>
+      // eslint-disable-next-line no-restricted-syntax -- see above
+      inTime(tx.$queryRawUnsafe<unknown[]>(text, ...values), patience),
+  });
+  // Prisma reports a commit as done even if a statement has failed and PostgreSQL rolled back.
+  // Then this one fails too.
+  // eslint-disable-next-line no-restricted-syntax -- a statement without values
+  await inTime(tx.$queryRawUnsafe('select 1'), patience);
+  return result;
 }

@@ -11,13 +11,18 @@ import { STATEMENT_SETTINGS } from '@leasehold/service-kit/session-settings';
 import type { Clock, IdSource } from '../kernel/clock.ts';
 import { LeaseError } from '../kernel/errors.ts';
 import { sqlStateOf } from './database-errors.ts';
-import type { CoordinatorStore, GuestTransaction } from './guest-transaction.ts';
-import { openHints } from './hints.ts';
+import { type CoordinatorStore, GUEST_MS_MAX, type GuestTransaction } from './guest-transaction.ts';
+import { openHints, SILENT_MS } from './hints.ts';
 import { SILENT_OBSERVER } from './kernel-store.ts';
-import { RENEWAL_TIMEOUT_MS, STATEMENT_TIMEOUT_MS, TRANSITION_SETTINGS } from './pool.ts';
+import {
+  IDLE_TIMEOUT_MS,
+  RENEWAL_TIMEOUT_MS,
+  STATEMENT_TIMEOUT_MS,
+  TRANSITION_SETTINGS,
+} from './pool.ts';
 import { type Fragment, type PoolName, type Sql, type SqlPool, statementOf } from './sql.ts';
 import { openMemory } from './witness/store-memory.ts';
-import type { ServiceDatabase, ServiceTransaction } from './service-database.ts';
+import type { Patience, ServiceDatabase, ServiceTransaction } from './service-database.ts';
 
 export interface ServiceStoreOptions<Tx> {
   readonly database: ServiceDatabase<Tx>;
@@ -32,24 +37,34 @@ export interface ServiceStoreOptions<Tx> {
 /** Opens nothing: the service's client connects when a statement is sent. */
 export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): CoordinatorStore<Tx> {
   const { database, schema, clock, ids, onError } = options;
-  const lane = <Pool extends PoolName>(settings: Settings): SqlPool<Pool> =>
-    laneOf(database, schema, { ...oursOf(schema), lock_timeout: '0', ...settings });
-  const general = lane<'general'>({ statement_timeout: String(STATEMENT_TIMEOUT_MS) });
-  const renewals = lane<'renewals'>({
-    statement_timeout: String(RENEWAL_TIMEOUT_MS),
-    ...TRANSITION_SETTINGS,
+  const patienceOf = (statementTimeoutMs: number): Patience => ({
+    answerMs: statementTimeoutMs + SILENT_MS,
+    clock,
   });
+  const lane = <Pool extends PoolName>(timeouts: Timeouts, settings?: Settings): SqlPool<Pool> =>
+    laneOf(database, schema, {
+      patience: patienceOf(timeouts.statementMs),
+      settings: {
+        ...oursOf(schema),
+        lock_timeout: '0',
+        statement_timeout: String(timeouts.statementMs),
+        idle_in_transaction_session_timeout: String(timeouts.idleMs),
+        ...settings,
+      },
+    });
+  const general = lane<'general'>(TRANSITION_TIMEOUTS);
+  const renewals = lane<'renewals'>(RENEWAL_TIMEOUTS, TRANSITION_SETTINGS);
   return {
     general,
-    transitions: lane({
-      statement_timeout: String(STATEMENT_TIMEOUT_MS),
-      ...TRANSITION_SETTINGS,
-    }),
+    transitions: lane(TRANSITION_TIMEOUTS, TRANSITION_SETTINGS),
     renewals,
-    slowLane: lane({ statement_timeout: String(STATEMENT_TIMEOUT_MS) }),
+    slowLane: lane(TRANSITION_TIMEOUTS),
     guestDatabase: {
       transaction: (work) =>
-        database.transaction((transaction) => work(new SharedTransaction(transaction, schema))),
+        database.transaction(
+          (transaction) => work(new SharedTransaction(transaction, schema)),
+          patienceOf(GUEST_MS_MAX),
+        ),
     },
     hints: openHints({ schema, sql: general, clock, onError }),
     ...openMemory({}, { sql: renewals, clock, ids, onJump: () => undefined, onError }),
@@ -59,6 +74,23 @@ export function createServiceStore<Tx>(options: ServiceStoreOptions<Tx>): Coordi
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   };
 }
+
+/** How long the server lets such a transaction wait, in milliseconds: for a statement, and for its process. */
+interface Timeouts {
+  readonly statementMs: number;
+  readonly idleMs: number;
+}
+
+const TRANSITION_TIMEOUTS: Timeouts = {
+  statementMs: STATEMENT_TIMEOUT_MS,
+  idleMs: IDLE_TIMEOUT_MS,
+};
+
+/**
+ * A statement and its commit are apart here: a process that stops in between keeps up to a thousand grants locked. Whoever
+ * has seen one of them expired meanwhile may find it renewed, by this much later at most.
+ */
+const RENEWAL_TIMEOUTS: Timeouts = { statementMs: RENEWAL_TIMEOUT_MS, idleMs: 1_000 };
 
 type Settings = Readonly<Record<string, string>>;
 
@@ -74,13 +106,13 @@ const KEPT = 'synchronous_commit';
 function laneOf<Tx, Pool extends PoolName>(
   database: ServiceDatabase<Tx>,
   schema: string,
-  settings: Settings,
+  { settings, patience }: { readonly settings: Settings; readonly patience: Patience },
 ): SqlPool<Pool> {
   const begin = <Result>(work: (sql: Sql<Pool>) => Promise<Result>): Promise<Result> =>
     database.transaction(async (transaction) => {
       await set(transaction, settings);
       return work(sqlOf(transaction, schema));
-    });
+    }, patience);
   return {
     $queryRaw: (query, ...values) => begin((sql) => sql.$queryRaw(query, ...values)),
     $transaction: begin,
