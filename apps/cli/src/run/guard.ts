@@ -3,7 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { createBootClock } from '@leasehold/service-kit';
+import { createBootClock, type Environment } from '@leasehold/service-kit';
 import { closeInheritedDescriptors } from '@leasehold/service-kit/inherited-descriptors';
 import { findCommand, signalSession } from '../processes.ts';
 import type {
@@ -167,21 +167,88 @@ async function findDeathSignal(searchPath: string): Promise<DeathSignal> {
 /**
  * Waits for a line and then becomes the command. If the guard is killed before it sends that line, the command line
  * may not know the command, and could not end what it started: then the command never runs.
+ * `read` gets a name that no environment has: a command would find its own variable of that name emptied.
  */
-const GATE = ['/bin/sh', '-c', 'read -r go <&3 && exec 3<&- "$@"', 'leasehold'];
+const GATE = 'read -r LEASEHOLD_GATE <&3 && exec 3<&- "$@"';
+
+/** Names that every shell hands on: dash and ash drop any other. Nothing can set a variable without a name. */
+const NAME_OF_SHELL = /^(?:[A-Za-z_]\w*)?$/u;
+/** Begins the names under which the gate is given what it would drop. */
+const CARRIER = 'LEASEHOLD_GATE_';
+const ENV_PROGRAM = '/usr/bin/env';
+
+/** A command behind its gate. */
+interface Gated {
+  readonly words: readonly string[];
+  readonly environment: Environment;
+}
 
 /**
- * Prepares a command as the leader of a session of its own, with the standard streams of this process.
+ * Puts the gate before a command. Variables that its shell would drop, such as `a.b` or a function that bash exports,
+ * come to it whole, as the values of others, and `env` sets them behind it.
+ */
+function gateCommand(
+  command: readonly string[],
+  environment: Environment,
+  envProgram: string,
+): Gated {
+  const entries = Object.entries(environment);
+  const dropped = entries.filter(
+    ([name, value]) => value !== undefined && !NAME_OF_SHELL.test(name),
+  );
+  if (dropped.length === 0) {
+    return { words: ['/bin/sh', '-c', GATE, 'leasehold', ...command], environment };
+  }
+  const carried = dropped.map(([name, value = ''], place): [string, string] => [
+    `${CARRIER}${String(place)}`,
+    `${name}=${value}`,
+  ]);
+  const names = carried.map(([name]) => name);
+  // `env` takes a word with a "=" for a variable, and what follows it for the command.
+  const runner = command[0]?.includes('=') === true ? ['nice', '-n', '0'] : [];
+  return {
+    words: ['/bin/sh', '-c', carryingGate(names, envProgram), 'leasehold', ...runner, ...command],
+    environment: Object.fromEntries([
+      ...entries.filter(([name]) => NAME_OF_SHELL.test(name)),
+      ...carried,
+    ]),
+  };
+}
+
+/**
+ * As {@link GATE}, for variables that are values of these names. They may be secrets, and everybody on a machine may read
+ * the arguments of a program: so `env` itself inserts them, where it can (GNU, BSD). That of BusyBox cannot: there they
+ * are its arguments until it has become the command.
+ */
+function carryingGate(names: readonly string[], envProgram: string): string {
+  // The shell and `env -S` write it alike, and neither splits or reads what it inserts.
+  const values = names.map((name) => `"\${${name}}"`).join(' ');
+  return `
+read -r LEASEHOLD_GATE <&3 || exit
+exec 3<&-
+if ${envProgram} -S '/bin/sh -c :' >/dev/null 2>&1; then
+  exec ${envProgram} -S '-u ${names.join(' -u ')} -- ${values}' "$@"
+fi
+set -- ${values} "$@"
+unset ${names.join(' ')}
+exec ${envProgram} -- "$@"`;
+}
+
+/**
+ * Prepares a command as the leader of a session of its own, with the standard streams of this process and all of
+ * `environment`.
  * @throws {Error} when the system cannot start it.
  */
 export async function launchCommand(
   command: readonly string[],
-  env: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   deathSignal: DeathSignal,
+  envProgram = ENV_PROGRAM,
 ): Promise<CommandSession> {
-  const [file = '', ...args] = [...deathSignal, ...GATE, ...command];
+  const gated = gateCommand(command, environment, envProgram);
+  const [file = '', ...args] = [...deathSignal, ...gated.words];
   const child = spawn(file, args, {
-    env,
+    env: gated.environment,
     stdio: ['inherit', 'inherit', 'inherit', 'pipe'],
     detached: true,
   });
