@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { changeContexts, readContexts, type Context } from './contexts.ts';
-import { runHere } from './testing/in-process.ts';
+import { controllerThatAnswers, runHere } from './testing/in-process.ts';
 
 const TOKEN = `lh_${'s'.repeat(43)}`;
 const OTHER_TOKEN = `lh_${'o'.repeat(43)}`;
@@ -273,6 +273,28 @@ describe('where commands go', () => {
     [['--context', 'local'], VARIABLES, 'leasehold up in /nowhere', 'LEASEHOLD_TOKEN'],
   ])('%j with %j: to %s, with the token of %s', async (args, more, urls, token) => {
     expect((await from(args, more)).from).toEqual({ urls, token });
+  });
+
+  test('who names the context local means the token of its home, whatever LEASEHOLD_TOKEN is', async () => {
+    const page = { items: [], nextCursor: null, asOf: '2026-11-29T10:00:00.000Z', unreachable: [] };
+    const controller = await controllerThatAnswers(() => page);
+    const tokens = new Set<string | undefined>();
+    controller.server.on('request', ({ headers }) => tokens.add(headers.authorization));
+    const home = join(folder, 'home');
+    mkdirSync(home);
+    const run = { controllerUrl: controller.env.LEASEHOLD_URL };
+    writeFileSync(join(home, 'run.json'), JSON.stringify(run));
+    writeFileSync(join(home, 'credentials.json'), JSON.stringify({ admin: TOKEN }));
+    const given = { ...env, ...VARIABLES, LEASEHOLD_HOME: home };
+
+    const named = await runHere(['--context', 'local', 'keys', 'ls'], given);
+    expect(named).toMatchObject({ exitCode: 0 });
+    expect([...tokens]).toEqual([`Bearer ${TOKEN}`]);
+    expect((await from(['--context', 'local'], given)).from.token).toBe(`leasehold up in ${home}`);
+    tokens.clear();
+    const unnamed = { LEASEHOLD_HOME: home, LEASEHOLD_TOKEN: OTHER_TOKEN };
+    expect(await runHere(['keys', 'ls'], unnamed)).toMatchObject({ exitCode: 0 });
+    expect([...tokens]).toEqual([`Bearer ${OTHER_TOKEN}`]);
   });
 
   test('a token of a context is sent to no other address', async () => {

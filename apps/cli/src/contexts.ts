@@ -35,19 +35,21 @@ export interface Access {
  * Where commands go: to the context that `--context` or LEASEHOLD_CONTEXT names; else to LEASEHOLD_URL;
  * else to the current context; else to what runs in the home. A context's token goes to its own
  * controllers alone.
- * @throws {CliFailure} `context.not_found` or `context.unusable`.
+ * @throws {CliFailure} `context.not_found`, `context.unusable`, or `home.unreadable` for the context `local`.
  */
 export function findTarget(config: CliConfig, environment: Environment): Target {
+  if (config.context === LOCAL) return findHome(config);
   const context = chosenContext(config, environment);
   if (context === undefined) {
-    const urls = config.context === null ? config.urls : null;
+    const { home, urls, token } = config;
+    const up = `leasehold up in ${home}`;
     return {
       urls,
-      token: config.token,
+      token,
       context: null,
       from: {
-        urls: urls === null ? `leasehold up in ${config.home}` : 'LEASEHOLD_URL',
-        token: config.token === null ? `leasehold up in ${config.home}` : 'LEASEHOLD_TOKEN',
+        urls: urls === null ? up : 'LEASEHOLD_URL',
+        token: token === null ? up : 'LEASEHOLD_TOKEN',
       },
     };
   }
@@ -63,9 +65,21 @@ export function findTarget(config: CliConfig, environment: Environment): Target 
   };
 }
 
+/** Who names the home means its token too: that of a variable may be for another installation. */
+function findHome({ home, token }: CliConfig): Target {
+  const up = `leasehold up in ${home}`;
+  const own = readCredentials(home)?.admin;
+  const isVariable = own === undefined && token !== null;
+  return {
+    urls: null,
+    token: own ?? token,
+    context: null,
+    from: { urls: up, token: isVariable ? 'LEASEHOLD_TOKEN' : up },
+  };
+}
+
 /** undefined: variables, or the home, decide. */
 function chosenContext(config: CliConfig, environment: Environment): Context | undefined {
-  if (config.context === LOCAL) return undefined;
   if (config.context === null && config.urls !== null) return undefined;
   const contexts = readContexts(environment);
   const name = config.context ?? contexts.current;

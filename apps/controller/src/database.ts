@@ -97,7 +97,8 @@ async function ownDatabase(
         fail(new LeaseError('store.unavailable', `PostgreSQL ${deathText(death)}, too often.`)),
     },
   });
-  const { port, lostPort } = postgres;
+  const { port, lostPort, dir, notice } = postgres;
+  if (notice !== undefined) log.warn({ dir }, notice);
   if (lostPort !== undefined) {
     log.warn({ port, lostPort }, 'another program uses the port of PostgreSQL');
   }

@@ -1,13 +1,19 @@
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseConfig } from '../config.ts';
-import { examine, examineDatacenters, examineHome, ladderFindings } from './examine.ts';
+import {
+  databaseFindings,
+  examine,
+  examineDatacenters,
+  examineHome,
+  ladderFindings,
+} from './examine.ts';
 
 async function serverThatSays(status: number, body: string): Promise<string> {
   const server = createServer((_request, response) => {
@@ -79,6 +85,22 @@ test('certificates that cannot be read are reported before any request is sent',
 
 test('without etcd there is nothing to check', async () => {
   expect(await examineDatacenters(parseConfig({}))).toMatchObject([{ state: 'skipped' }]);
+});
+
+test('a database that accepts connections and never answers is a finding', async () => {
+  const silent = createTcpServer((socket) => socket.resume()).listen(0, '127.0.0.1');
+  onTestFinished(() => void silent.close());
+  await once(silent, 'listening');
+  const place = `127.0.0.1:${String((silent.address() as AddressInfo).port)}`;
+
+  const findings = await databaseFindings(
+    parseConfig({ DATABASE_URL: `postgresql://nobody@${place}/none` }),
+    50,
+  );
+
+  expect(findings).toMatchObject([
+    { subject: 'database', state: 'wrong', text: expect.stringContaining(place) as string },
+  ]);
 });
 
 test('what a killed `leasehold up` left is wrong only where commands talk to it', async () => {

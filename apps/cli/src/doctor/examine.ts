@@ -179,13 +179,17 @@ export async function examine(environment: Environment): Promise<Finding[]> {
   ];
 }
 
-async function databaseFindings(config: CliConfig): Promise<Finding[]> {
+/** The findings about the database that is configured, or runs in the home; it may not answer. */
+export async function databaseFindings(
+  config: CliConfig,
+  answerMsMax?: number,
+): Promise<Finding[]> {
   const databaseUrl = config.databaseUrl ?? localDatabaseUrl(config);
   if (databaseUrl === undefined) {
     return [skipped('database', 'neither DATABASE_URL nor a running `leasehold up` names one')];
   }
   try {
-    return await examineDatabase(databaseUrl, config);
+    return await examineDatabase(databaseUrl, config, answerMsMax);
   } catch (error) {
     const { message } = failureOf(storeErrorOf(error));
     return [
@@ -320,8 +324,12 @@ const ROUND_TRIPS = 5;
 const ROUND_TRIP_MS_MAX = 250;
 
 /** Checks the database: its version, durability, privileges, migrations, ladders and clock. */
-export async function examineDatabase(databaseUrl: string, config: CliConfig): Promise<Finding[]> {
-  const pooler = await poolerProblem(databaseUrl);
+export async function examineDatabase(
+  databaseUrl: string,
+  config: CliConfig,
+  answerMsMax?: number,
+): Promise<Finding[]> {
+  const pooler = await poolerProblem(databaseUrl, answerMsMax);
   if (pooler !== undefined) {
     return [wrong('database', pooler, 'Correct this. Until then a controller refuses to start.')];
   }

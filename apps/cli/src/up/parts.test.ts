@@ -6,7 +6,17 @@ import { expect, onTestFinished, test } from 'vitest';
 import { SECRETS } from '@leasehold/service-kit';
 import { parseConfig } from '../config.ts';
 import { identityOf } from '../processes.ts';
-import { agentSpec, consoleSpec, controllerSpec, endDrone, gatewaySpec } from './parts.ts';
+import {
+  agentSpec,
+  consoleSpec,
+  controllerSpec,
+  describeStart,
+  endDrone,
+  gatewaySpec,
+} from './parts.ts';
+
+/** What only the drone's agent is started with. */
+const drone = { configPath: 'drone.json', stopGraceMs: 10_000, token: 'lh_drone' };
 
 test('trusted proxies and the secret of the console are passed on to the controller and the console alone', () => {
   const environment = {
@@ -20,9 +30,7 @@ test('trusted proxies and the secret of the console are passed on to the control
     controllerSpec(config, { ...of, databaseUrl: 'postgresql://db', withGateway: true }).env,
   ).toMatchObject(environment);
   expect(consoleSpec(config, of).env).toMatchObject(environment);
-  expect(
-    agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env,
-  ).not.toHaveProperty('LEASEHOLD_CONSOLE_SECRET');
+  expect(agentSpec(config, { ...of, ...drone }).env).not.toHaveProperty('LEASEHOLD_CONSOLE_SECRET');
 });
 
 test('the secrets of datacenters are passed on to the controller, and to no other process', () => {
@@ -40,10 +48,7 @@ test('the secrets of datacenters are passed on to the controller, and to no othe
   expect(
     controllerSpec(config, { ...of, databaseUrl: 'postgresql://db', withGateway: true }).env,
   ).toMatchObject(environment);
-  for (const { env } of [
-    consoleSpec(config, of),
-    agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }),
-  ]) {
+  for (const { env } of [consoleSpec(config, of), agentSpec(config, { ...of, ...drone })]) {
     expect(Object.keys(env)).not.toContain('LEASEHOLD_PEER_TOKEN');
     expect(Object.keys(env)).not.toContain('LEASEHOLD_ETCD_PASSWORD');
   }
@@ -66,9 +71,7 @@ test('a secret in a file is passed on to the controller as such, and neither to 
     ),
   ).toEqual(['LEASEHOLD_AUTH_SECRET_FILE']);
   expect(filesOf(consoleSpec(config, of).env)).toEqual([]);
-  expect(
-    filesOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
-  ).toEqual([]);
+  expect(filesOf(agentSpec(config, { ...of, ...drone }).env)).toEqual([]);
   expect(filesOf(gatewaySpec(config, { ...of, token: 'lh_gateway' }).env)).toEqual([]);
 });
 
@@ -80,9 +83,7 @@ test('no other process has a secret of the controller', () => {
     SECRETS.filter((name) => Object.keys(env).includes(name));
 
   expect(secretsOf(consoleSpec(config, of).env)).toEqual(['LEASEHOLD_CONSOLE_SECRET']);
-  expect(
-    secretsOf(agentSpec(config, { ...of, configPath: 'drone.json', token: 'lh_drone' }).env),
-  ).toEqual(['LEASEHOLD_TOKEN']);
+  expect(secretsOf(agentSpec(config, { ...of, ...drone }).env)).toEqual(['LEASEHOLD_TOKEN']);
   expect(secretsOf(gatewaySpec(config, { ...of, token: 'lh_gateway' }).env)).toEqual([
     'LEASEHOLD_TOKEN',
   ]);
@@ -101,6 +102,30 @@ test('controllers know where browsers find the gateway, unless it is not started
   );
   expect(controllerSpec(elsewhere, { ...of, withGateway: true }).env).toMatchObject({
     LEASEHOLD_GATEWAY_URL: 'https://rooms.example.com',
+  });
+});
+
+test('the drone has the grace of its slowest program to end in, and some seconds more', () => {
+  const of = { environment: {}, programPath: 'main.mjs', controllerUrl: 'http://127.0.0.1:4600' };
+  const stopTimeoutOf = (stopGraceMs: number): number =>
+    agentSpec(parseConfig({}), { ...of, ...drone, stopGraceMs }).stopTimeoutMs;
+
+  expect([0, 10_000, 60_000, 86_400_000].map(stopTimeoutOf)).toEqual([
+    30_000, 30_000, 75_000, 86_415_000,
+  ]);
+});
+
+test('the folder that PostgreSQL has its data in is printed, with a warning where it is not in the home', () => {
+  const usual = { port: 5_433, lostPort: undefined, dir: '/app/postgres', notice: undefined };
+  const elsewhere = { dir: '/var/lib/leasehold/0a/cluster', notice: 'its data is elsewhere' };
+
+  expect(describeStart(usual)).toEqual({
+    place: 'PostgreSQL       127.0.0.1:5433, data in /app/postgres',
+    notes: [],
+  });
+  expect(describeStart({ ...usual, ...elsewhere, lostPort: 5_432 })).toEqual({
+    place: 'PostgreSQL       127.0.0.1:5433, data in /var/lib/leasehold/0a/cluster',
+    notes: ['its data is elsewhere', expect.stringContaining('port 5432') as string],
   });
 });
 

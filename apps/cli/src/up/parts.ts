@@ -10,6 +10,7 @@ import {
 } from '@leasehold/keys-core/access';
 import {
   createDatabase,
+  type EmbeddedPostgres,
   migrate,
   onceThereIsSpace,
   type Store,
@@ -46,9 +47,11 @@ const STOP_TIMEOUTS_MS = {
   console: 12_000,
   /** It answers what is in progress first. */
   gateway: 12_000,
-  /** Enough for a backend's grace and the report of its end. */
+  /** At least: its programs may have a longer grace. */
   drone: 30_000,
 };
+/** Of the drone, from the end of the longest grace: it then reports the ends, and gives up by itself before this. */
+const AFTER_GRACE_MS = 15_000;
 
 /** Removes what only a controller may see: every secret, except those that another process is given on purpose. */
 const SECRETS_OF_CONTROLLERS = Object.fromEntries(
@@ -136,7 +139,12 @@ export function gatewaySpec(
 /** How the drone's agent is started. It never sees the database. */
 export function agentSpec(
   config: CliConfig,
-  of: ProgramPlace & { configPath: string; controllerUrl: string; token: string },
+  of: ProgramPlace & {
+    configPath: string;
+    stopGraceMs: number;
+    controllerUrl: string;
+    token: string;
+  },
 ): ChildSpec {
   const spec = specOf('drone', config, of, {
     ...SECRETS_OF_CONTROLLERS,
@@ -145,7 +153,11 @@ export function agentSpec(
     LEASEHOLD_URL: of.controllerUrl,
     LEASEHOLD_TOKEN: of.token,
   });
-  return { ...spec, args: [...spec.args, 'agent', '--config', of.configPath] };
+  return {
+    ...spec,
+    args: [...spec.args, 'agent', '--config', of.configPath],
+    stopTimeoutMs: Math.max(spec.stopTimeoutMs, of.stopGraceMs + AFTER_GRACE_MS),
+  };
 }
 
 /** A process of this home, with our own environment, some variables set and others removed. */
@@ -366,6 +378,7 @@ async function startDrone(
     environment,
     programPath: programs.drone,
     configPath: drone.configPath,
+    stopGraceMs: drone.stopGraceMs,
     controllerUrl,
     token: tokens.drone,
   });
@@ -401,9 +414,9 @@ async function openDatabase(starting: PartsOptions): Promise<Database> {
       await whenSpace(() => createDatabase(database.url));
       return database;
     },
-    ({ url }) => `PostgreSQL       127.0.0.1:${new URL(url).port}, data in ${config.home}/postgres`,
+    ({ place }) => place,
   );
-  if (started.note !== undefined) progress.warn(started.note);
+  for (const note of started.notes) progress.warn(note);
   return started;
 }
 
@@ -440,8 +453,6 @@ interface Database {
   readonly url: string;
   /** null: it was not started here. */
   readonly pid: number | null;
-  /** What people should know about its start. */
-  readonly note?: string;
   /** Fulfilled when it runs, as far as is known here, or the signal aborts. */
   untilUp(signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
@@ -460,7 +471,7 @@ async function startDatabase(
   config: CliConfig,
   hooks: RunningHooks,
   supervision: Supervision,
-): Promise<Database> {
+): Promise<Database & ReturnType<typeof describeStart>> {
   const log = openBoundedLog(join(config.home, 'logs', 'postgres.log'));
   try {
     const postgres = await supervisePostgres({
@@ -471,7 +482,7 @@ async function startDatabase(
     });
     return {
       url: withSchema(postgres.url(DATABASE_NAME), config.schema),
-      ...(postgres.lostPort === undefined ? {} : { note: movedText(postgres) }),
+      ...describeStart(postgres),
       get pid() {
         return postgres.pid;
       },
@@ -487,7 +498,18 @@ async function startDatabase(
   }
 }
 
-function movedText({ port, lostPort }: { port: number; lostPort: number | undefined }): string {
+type Started = Pick<EmbeddedPostgres, 'port' | 'lostPort' | 'dir' | 'notice'>;
+
+/** What people are told of a PostgreSQL that was started here: where it is, and what they should know about its start. */
+export function describeStart({ port, lostPort, dir, notice }: Started) {
+  const moved = lostPort === undefined ? undefined : movedText(port, lostPort);
+  return {
+    place: `${'PostgreSQL'.padEnd(NAME_WIDTH)}127.0.0.1:${String(port)}, data in ${dir}`,
+    notes: [notice, moved].filter((note) => note !== undefined),
+  };
+}
+
+function movedText(port: number, lostPort: number): string {
   return (
     `another program uses port ${String(lostPort)}, which PostgreSQL had: it has ${String(port)} from now on; ` +
     '`leasehold config print --database-url` prints its address'

@@ -134,6 +134,14 @@ describe('the programs of leasehold up', () => {
     );
   });
 
+  test('have the time that the slowest of them may take to stop', () => {
+    expect(prepare().stopGraceMs).toBe(10_000);
+
+    file({ a: { command: 'sh a.sh', stopGraceMs: 3_600_000 }, b: { command: 'sh b.sh' } });
+
+    expect(prepare().stopGraceMs).toBe(3_600_000);
+  });
+
   test('what no drone accepts is refused, and names the field', () => {
     file({ a: { command: 'sh a.sh', user: 'root' } });
 

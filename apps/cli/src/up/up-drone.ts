@@ -67,6 +67,8 @@ export interface UpDrone {
   /** What its token is bound to. */
   readonly bindings: DroneBindings;
   readonly programs: readonly OfferedProgram[];
+  /** The longest grace of its programs, in milliseconds. */
+  readonly stopGraceMs: number;
   readonly targets: readonly WatchTarget[];
   /** What people should know about its config file. */
   readonly note: string | undefined;
@@ -245,6 +247,7 @@ function factsOf(
       capacity: file.capacity,
       addresses: addressesOf(file.host),
     },
+    stopGraceMs: Math.max(0, ...Object.values(file.programs).map((program) => program.stopGraceMs)),
     targets: [],
     programs: Object.entries(file.programs).map(([name, program]) => ({
       name,

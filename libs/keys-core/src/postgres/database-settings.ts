@@ -155,6 +155,8 @@ const UNKNOWN_STATEMENT = '26000';
 const OPTIONS_REFUSED = /unsupported startup parameter: options/u;
 /** A pooler may happen to hand out the same session again. */
 const TRIES = 3;
+/** How long to wait for a connection, and for each answer. */
+const ANSWER_MS_MAX = 5_000;
 const REMEDY =
   'add pgbouncer=true to DATABASE_URL and set the connection options for the role, see "Poolers" in docs/operate/postgresql.md';
 
@@ -169,11 +171,20 @@ export function optionsRefusal(error: unknown): string | undefined {
  * transaction mode gives each transaction any session, and most do not take the statements along.
  *
  * Not asked of an address that mentions the pooler: then nothing is prepared.
+ * @throws {Error} also when no answer comes in time.
  */
-export async function poolerProblem(databaseUrl: string): Promise<string | undefined> {
+export async function poolerProblem(
+  databaseUrl: string,
+  answerMsMax = ANSWER_MS_MAX,
+): Promise<string | undefined> {
   const { connectionString, options, isPooled } = connectionOf(databaseUrl);
   if (isPooled) return undefined;
-  const connection = { connectionString, options };
+  const connection = {
+    connectionString,
+    options,
+    connectionTimeoutMillis: answerMsMax,
+    query_timeout: answerMsMax,
+  };
   const clients = [new pg.Client(connection), new pg.Client(connection)] as const;
   for (const client of clients) client.on('error', () => undefined);
   try {
@@ -183,8 +194,12 @@ export async function poolerProblem(databaseUrl: string): Promise<string | undef
   } catch (error) {
     const refusal = optionsRefusal(error);
     if (refusal !== undefined) return refusal;
-    if (sqlStateOf(error) !== UNKNOWN_STATEMENT) throw error;
-    return `a pooler in transaction mode does not keep prepared statements: ${REMEDY}`;
+    if (sqlStateOf(error) === UNKNOWN_STATEMENT) {
+      return `a pooler in transaction mode does not keep prepared statements: ${REMEDY}`;
+    }
+    // Who has fallen silent does not answer the end of a connection either.
+    for (const client of clients) client.connection.stream.destroy();
+    throw error;
   } finally {
     for (const client of clients) await client.end().catch(() => undefined);
   }

@@ -208,25 +208,40 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
     const server = await start({ nativeDir });
 
     const program = await readlink(`/proc/${String(server.pid)}/exe`);
-    cleanups.unshift(() => rm(path.resolve(program, '../../..'), { recursive: true, force: true }));
-    expect(program).toMatch(/^\/var\/lib\/leasehold\/[^/]+\/native\/bin\/postgres$/u);
+    const open = path.resolve(program, '../../../..');
+    cleanups.unshift(() => rm(open, { recursive: true, force: true }));
+    expect(program).toMatch(/^\/var\/lib\/leasehold\/[^/]+\/[^/]+\/native\/bin\/postgres$/u);
     expect(await query(server, 'select 1 as one')).toEqual([{ one: 1 }]);
     expect((await stat(path.join(folder, 'postgres', 'data'))).isDirectory()).toBe(true);
   });
 
   test('puts its data elsewhere when the kernel allows no capability, and reports where', async () => {
     await chmod(folder, 0o700);
-    const parent = await startParent(path.join(folder, 'postgres'), [
-      'setpriv',
-      '--bounding-set=-dac_read_search',
-      '--inh-caps=-dac_read_search',
-    ]);
 
-    const notice = parent.lines.find((line) => line.includes('cannot be reached'));
-    const place = /its data is in (\S+)\./.exec(notice ?? '')?.[1] ?? '';
-    cleanups.push(() => rm(path.dirname(place), { recursive: true, force: true }));
-    expect((await stat(path.join(place, 'data'))).isDirectory()).toBe(true);
+    const parent = await startParent(path.join(folder, 'postgres'), CONFINED);
+
+    const { dir, notice } = placeOf(parent);
+    expect((await stat(path.join(dir, 'data'))).isDirectory()).toBe(true);
+    expect(notice).toContain(`its data is in ${dir}.`);
+    expect(parent.lines).toContain(notice);
     await stopParent(parent);
+  });
+
+  test('finds the data that it has put elsewhere, also when its binaries are in another folder', async () => {
+    await chmod(folder, 0o700);
+    const nativeDir = path.join(folder, 'native');
+    await run('cp', ['-al', (await findBinaries()).nativeDir, nativeDir]);
+    const dataDir = path.join(folder, 'postgres');
+    const first = await startParent(dataDir, CONFINED);
+    const { dir } = placeOf(first);
+    await queryAt(await urlOf(dir), 'create table kept as select 42 as answer');
+    await stopParent(first);
+
+    const second = await startParent(dataDir, CONFINED, nativeDir);
+
+    expect(placeOf(second).dir).toBe(dir);
+    expect(await queryAt(await urlOf(dir), 'select answer from kept')).toEqual([{ answer: 42 }]);
+    await stopParent(second);
   });
 
   test('stops the orphan of a killed parent though it may not look into processes of other users', async () => {
@@ -284,6 +299,8 @@ describe.runIf(isRoot)('the embedded PostgreSQL, started by root', () => {
 });
 
 const AS_NOBODY = ['setpriv', '--reuid', 'nobody', '--clear-groups'];
+/** As root is in a container, unless it is given more. */
+const CONFINED = ['setpriv', '--bounding-set=-dac_read_search', '--inh-caps=-dac_read_search'];
 
 async function nobody(): Promise<number> {
   return Number((await run('id', ['-u', 'nobody'])).stdout);
@@ -297,8 +314,13 @@ interface Parent {
 }
 
 /** Starts the server in a process of its own; `prefix` goes before its command line. */
-async function startParent(dataDir: string, prefix: string[] = []): Promise<Parent> {
-  const command = [...prefix, process.execPath, '--import', 'tsx', PROGRAM, dataDir];
+async function startParent(
+  dataDir: string,
+  prefix: string[] = [],
+  nativeDir?: string,
+): Promise<Parent> {
+  const folders = nativeDir === undefined ? [dataDir] : [dataDir, nativeDir];
+  const command = [...prefix, process.execPath, '--import', 'tsx', PROGRAM, ...folders];
   const child = spawn(command[0] ?? '', command.slice(1), { stdio: ['ignore', 'pipe', 'pipe'] });
   cleanups.push(() => child.kill('SIGKILL'));
   let printed = '';
@@ -318,6 +340,23 @@ async function startParent(dataDir: string, prefix: string[] = []): Promise<Pare
     lines: printed.split('\n'),
     postgresPid: Number(/^ready (\d+)/m.exec(printed)?.[1]),
   };
+}
+
+/** Where the server of a parent has its data, outside of the folder of this test: it is removed after the test. */
+function placeOf({ lines }: Parent): { readonly dir: string; readonly notice: string } {
+  const told = lines.find((line) => line.startsWith('runs '))?.slice('runs '.length);
+  if (told === undefined) throw new Error(`The server does not run:\n${lines.join('\n')}`);
+  const place = JSON.parse(told) as { dir: string; notice: string };
+  expect(place.dir).toMatch(/^\/var\/lib\/leasehold\/[^/]+\/cluster$/u);
+  cleanups.unshift(() => rm(path.dirname(place.dir), { recursive: true, force: true }));
+  return place;
+}
+
+/** The address of the server that runs on a cluster, by what is kept there. */
+async function urlOf(dir: string): Promise<string> {
+  const password = await readFile(path.join(dir, 'password'), 'utf8');
+  const port = await readFile(path.join(dir, 'port'), 'utf8');
+  return `postgresql://leasehold:${password}@127.0.0.1:${port.trim()}/postgres`;
 }
 
 async function stopParent({ child, postgresPid }: Parent): Promise<void> {

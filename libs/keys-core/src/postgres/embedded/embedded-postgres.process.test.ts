@@ -138,6 +138,7 @@ test('an empty data folder is used', async () => {
   onTestFinished(() => database.stop());
 
   await expect(createDatabase(database.url('leasehold'))).resolves.toBe(true);
+  expect(database).toMatchObject({ dir: options.dataDir, notice: undefined });
 });
 
 test('a stop while PostgreSQL is being restarted leaves no PostgreSQL process', async () => {

@@ -47,6 +47,10 @@ export interface EmbeddedPostgresOptions extends ServerOptions {
 
 /** A running PostgreSQL of our own. It ends with this process, however that ends. */
 export interface EmbeddedPostgres {
+  /** The folder of the cluster: the requested one, unless only root can reach that. */
+  readonly dir: string;
+  /** What the operator should know where it is not the requested one. */
+  readonly notice: string | undefined;
   /** The connection string of one of its databases, with the password. */
   url(database: string): string;
   readonly port: number;
@@ -67,6 +71,7 @@ const IMMEDIATE_STOP_MS = 5_000;
 
 /**
  * Starts the PostgreSQL that npm installed, on `dataDir`, and returns when it accepts connections.
+ * Where only root can reach that folder the data is elsewhere: see `dir` and `notice` of what is returned.
  * Listens only on 127.0.0.1; the password is in `dataDir/password`, which nobody else may read.
  * Its port stays the same from start to start, unless another program has it: `dataDir/port` keeps it.
  * A server that a killed process left behind on the same data is stopped first.
@@ -94,7 +99,7 @@ export async function startEmbeddedPostgres(
       await orStartFailure(plan.dir, () => writeFile(portFile, `${String(port)}\n`));
     }
     const isLost = options.port === undefined && formerPort !== undefined && port !== formerPort;
-    return running(server, { password, release, lostPort: isLost ? formerPort : undefined });
+    return running(server, { plan, password, release, lostPort: isLost ? formerPort : undefined });
   } catch (error) {
     await release();
     throw error;
@@ -104,10 +109,16 @@ export async function startEmbeddedPostgres(
 function running(
   server: Server,
   {
+    plan,
     password,
     release,
     lostPort,
-  }: { password: string; release: () => Promise<void>; lostPort: number | undefined },
+  }: {
+    plan: RunPlan;
+    password: string;
+    release: () => Promise<void>;
+    lostPort: number | undefined;
+  },
 ): EmbeddedPostgres {
   const { child, pid, port } = server;
   // Where the kernel cannot end it with us, an orderly exit of this process does.
@@ -120,6 +131,8 @@ function running(
   const endsWithin = (ms: number) =>
     Promise.race([exited.then(() => true), sleep(ms, false, { ref: false })]);
   return {
+    dir: plan.dir,
+    notice: plan.notice,
     url: (database) =>
       `postgresql://${USER}:${password}@127.0.0.1:${String(port)}/${encodeURIComponent(database)}`,
     port,
@@ -436,6 +449,8 @@ export async function supervisePostgres(options: SupervisedPostgresOptions) {
     stopping: stopping.signal,
   });
   return {
+    dir: postgres.dir,
+    notice: postgres.notice,
     /** The connection string of one of its databases; the same after each restart. */
     url: (database: string): string => postgres.url(database),
     port: postgres.port,

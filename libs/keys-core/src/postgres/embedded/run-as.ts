@@ -56,17 +56,19 @@ const END_WITH_PARENT = ['--pdeathsig', 'INT'];
  * data that is there, else as `postgres`, else as `nobody`. Where the way to the binaries or to the
  * data is closed to that user (a clone under /root), it gets the capability to read past that. Where
  * that is not enough, the binaries are copied into a folder that is open; where the data cannot be
- * reached even so, it is put there as well, and `notice` mentions it.
+ * reached even so, it is put there as well, and `notice` mentions it. That folder is named by `dir`
+ * alone: the binaries of another place, as those of another npx are, find the same data.
  */
 export async function planRun(wanted: PostgresBinaries, dir: string): Promise<RunPlan> {
   await makeFolder(dir);
   const setpriv = await findSetpriv();
   if (process.getuid?.() !== 0) return plan({ dir, binaries: wanted, setpriv });
 
-  const user = await userFor(dir);
+  const open = path.join('/var/lib/leasehold', hashOf(dir));
+  const user = await userFor([dir, elsewhereIn(open)]);
   await chown(dir, user.uid, user.gid);
-  const open = path.join('/var/lib/leasehold', markOf(wanted, dir));
-  const copied = (): Promise<PostgresBinaries> => copyOf(wanted, open);
+  const copied = (): Promise<PostgresBinaries> =>
+    copyOf(wanted, path.join(open, hashOf(wanted.nativeDir)));
   for (const binaries of [() => Promise.resolve(wanted), copied]) {
     for (const reach of ['plain', 'read'] as const) {
       const candidate = plan({ dir, binaries: await binaries(), setpriv, user, reach });
@@ -86,8 +88,13 @@ async function makeFolder(dir: string): Promise<void> {
   }
 }
 
-function markOf({ nativeDir }: PostgresBinaries, dir: string): string {
-  return createHash('sha256').update(`${dir}\0${nativeDir}`).digest('hex').slice(0, 12);
+/** Where the data is that cannot be where it was requested. */
+function elsewhereIn(open: string): string {
+  return path.join(open, 'cluster');
+}
+
+function hashOf(folder: string): string {
+  return createHash('sha256').update(folder).digest('hex').slice(0, 12);
 }
 
 /** PostgreSQL checks the permissions of its own files and ignores capabilities, so it needs a copy. */
@@ -113,10 +120,12 @@ async function planElsewhere(
   { dir, open, binaries }: { dir: string; open: string; binaries: PostgresBinaries },
   as: { setpriv: string | undefined; user: PostgresUser },
 ): Promise<RunPlan> {
-  const elsewhere = path.join(open, 'cluster');
+  const elsewhere = elsewhereIn(open);
   await mkdir(elsewhere, { recursive: true, mode: 0o700 });
   await chown(elsewhere, as.user.uid, as.user.gid);
-  const notice = `${dir} cannot be reached by the user ${as.user.name}, as whom PostgreSQL runs: its data is in ${elsewhere}.`;
+  const notice =
+    `${dir} cannot be reached by the user ${as.user.name}, as whom PostgreSQL runs: its data is in ${elsewhere}. ` +
+    'A container must keep that folder too.';
   const candidate = plan({ dir: elsewhere, binaries, notice, ...as });
   if (await canRun(candidate)) return candidate;
   throw new LeaseError(
@@ -198,9 +207,14 @@ async function findSetpriv(): Promise<string | undefined> {
   return undefined;
 }
 
-async function userFor(dir: string): Promise<PostgresUser> {
-  const owner = await stat(path.join(dir, 'data')).catch(() => undefined);
-  if (owner && owner.uid !== 0) return { name: String(owner.uid), uid: owner.uid, gid: owner.gid };
+/** The owner of the data that is in one of these folders; another image may have other users. */
+async function userFor(dirs: readonly string[]): Promise<PostgresUser> {
+  for (const dir of dirs) {
+    const owner = await stat(path.join(dir, 'data')).catch(() => undefined);
+    if (owner && owner.uid !== 0) {
+      return { name: String(owner.uid), uid: owner.uid, gid: owner.gid };
+    }
+  }
   const users = parseUsers(await readFile('/etc/passwd', 'utf8').catch(() => ''));
   return users.get('postgres') ?? users.get('nobody') ?? { name: 'nobody', uid: 65534, gid: 65534 };
 }
