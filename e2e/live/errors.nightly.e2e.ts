@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import {
   actWithReason,
+  holdLease,
   openRoom,
   sessionOfDrone,
   tableOf,
@@ -110,6 +112,55 @@ test.describe('failures are shown', () => {
     await expect(dialog).toContainText('Another person has revoked it meanwhile.');
     await expect(act).toBeDisabled();
     await expect(dialog.getByLabel(/^Reason/)).toHaveValue('Too late');
+  });
+
+  test('a revoke whose answer was lost is not taken for one of another person', async ({
+    pageAs,
+    stack,
+  }) => {
+    const lease = await holdLease(stack, { key: 'answer-lost', holder: 'somebody' });
+    const page = await pageAs('operator');
+    await page.goto(lease.path);
+    await untilLive(page);
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click();
+    await page.route('**/trpc/leases.revoke**', async (route) => {
+      await route.fetch();
+      await route.abort();
+    });
+    await actWithReason(page, { reason: 'It hangs', label: 'Revoke' });
+
+    const dialog = page.getByRole('dialog');
+    await expect(dialog).toContainText('Its renewal has been blocked meanwhile, perhaps by this.');
+    await expect(dialog.getByRole('alert')).toContainText('what it did is unknown');
+  });
+
+  test('a bulk dialog that met an ended session counts what is held after the sign-in', async ({
+    pageAs,
+    stack,
+  }) => {
+    const stem = `uncounted-${randomUUID().slice(0, 6)}`;
+    await holdLease(stack, { key: stem, holder: 'somebody' });
+    const page = await pageAs('operator');
+    await page.goto(`/leases?q=${stem}`);
+    await untilLive(page);
+    await tableOf(page, 'leases').row(stem).getByRole('checkbox').check();
+    await page.route(
+      '**/trpc/bulk.preview**',
+      async (route) => {
+        await page.context().clearCookies();
+        await route.continue();
+      },
+      { times: 1 },
+    );
+    const selection = page.getByRole('region', { name: 'Selection' });
+    await selection.getByRole('button', { name: 'Revoke', exact: true }).click();
+    const ended = page.getByRole('dialog', { name: 'Your session has ended' });
+    await ended.getByLabel(/^Password/).fill(stack.people.operator.password);
+    await ended.getByRole('button', { name: 'Sign in', exact: true }).click();
+
+    await expect(ended).toBeHidden();
+    const dialog = page.getByRole('dialog', { name: 'Revoke 1 lease' });
+    await expect(dialog.getByRole('status')).toHaveText('The selected lease is held.');
   });
 
   test('a revoke of a grant that has already ended reports that', async ({ pageAs, stack }) => {

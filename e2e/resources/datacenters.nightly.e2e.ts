@@ -163,6 +163,8 @@ test.describe('several datacenters', () => {
 
     const banner = page.getByRole('region', { name: 'Moves that you made' });
     await banner.waitFor();
+    // The banner is there with the request: the revoke comes after it.
+    await expect(dialog).toBeHidden();
     // The controllers carry out the move, and need no open page for it.
     await page.goto('about:blank');
     await expect
@@ -189,6 +191,27 @@ test.describe('several datacenters', () => {
     await expect(page.getByRole('region', { name: 'Holder' })).toContainText('drone-dc3');
     await checkSchemes(page, 'a chain of two datacenters', found);
     expect(found).toEqual([]);
+  });
+
+  test('a move whose revoke fails stays requested, says so, and is followed', async ({
+    operatorPage: page,
+    world,
+  }) => {
+    await connect(world, HOME, 'half-way');
+    await openReservation(page, 'half-way');
+    await page.getByRole('button', { name: 'Move', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: `Move ${NAMESPACE}/half-way` });
+    await dialog.getByRole('combobox', { name: /^To datacenter/ }).click();
+    await page.getByRole('option', { name: 'dc3' }).click();
+    await page.route('**/trpc/keys.revoke**', (route) => route.abort());
+    await actWithReason(page, { reason: 'Closer to its players', label: 'Revoke, then move' });
+    await expect(dialog.getByRole('alert')).toContainText('The move is requested and waits.');
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+
+    const banner = page.getByRole('region', { name: 'Moves that you made' });
+    await expect(banner).toContainText('It is held, and moves when it is free.');
+    await page.getByRole('button', { name: 'Cancel the move' }).click();
+    await expect(banner).toContainText('The move was cancelled.');
   });
 
   test('a move that waits is shown on the page of its key, and is cancelled there', async ({

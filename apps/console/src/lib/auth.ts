@@ -179,8 +179,27 @@ function lockedProblem({ details, answeredAtMs }: AuthRefusal): SignInProblem {
 }
 
 /** Codes of an act that may have been done although no answer said so; a proxy answers with a number. */
-const UNKNOWN = /^(?:network|request\.outcome_unknown|5\d\d)$/u;
+const UNKNOWN = /^(?:network|request\.outcome_unknown|request\.deadline|5\d\d)$/u;
 const NO_ANSWER = 'The controller did not answer. Try again.';
+
+/** A refused change of one's own password in words. Without an answer it may have been made, and the old one is over. */
+export function passwordChangeProblem(refusal: AuthRefusal): SignInProblem {
+  const problem = problemOf(refusal);
+  if (UNKNOWN.test(refusal.code)) {
+    return {
+      ...problem,
+      text: 'The answer was lost: the password may have been changed. If the old one is refused, the new one is in force.',
+    };
+  }
+  if (refusal.code !== 'INVALID_PASSWORD') return problem;
+  const { text } = problem;
+  return { ...problem, text: `${text} If you have just changed it, the new one is in force.` };
+}
+
+/** Why the sessions of somebody who wanted to end all of them may go on. */
+export function stillOpenText({ code, message }: AuthRefusal): string {
+  return UNKNOWN.test(code) ? `Your sessions may have ended. ${NO_ANSWER}` : message;
+}
 
 /** Why somebody who wanted to sign out still has a session; undefined once it has ended. */
 export function stillSignedInText(answer: AuthOutcome): string | undefined {

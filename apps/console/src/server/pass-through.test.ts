@@ -241,7 +241,7 @@ test('a controller that falls silent is no longer used, and calls under way have
   const next = await fetch(`${url}/trpc/keys.revoke`, { method: 'POST', body: '{}' });
 
   expect(await underWay.json()).toMatchObject({
-    error: { data: { leaseholdCode: 'request.outcome_unknown' } },
+    error: { data: { leaseholdCode: 'request.outcome_unknown', details: { by: 'console' } } },
   });
   expect(await next.text()).toBe('second');
 });

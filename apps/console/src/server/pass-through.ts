@@ -476,7 +476,8 @@ function answer(response: ServerResponse, code: OwnCode, incidentId: string | nu
     leaseholdCode: code,
     retryable,
     incidentId,
-    details: {},
+    // A page tells by it what a controller has answered from what it has not (`isUnanswered`).
+    details: { by: 'console' },
   };
   response.writeHead(http, { 'content-type': 'application/json', 'cache-control': 'no-store' });
   response.end(JSON.stringify({ error: { message, code: jsonRpc, data } }));

@@ -3,7 +3,7 @@
 import { Button, Group } from '@mantine/core';
 import { usePathname, useRouter } from 'next/navigation';
 import { useEffect } from 'react';
-import { isUnanswered } from '~/lib/api/api.ts';
+import { type ApiError, isUnanswered } from '~/lib/api/api.ts';
 import { openPalette } from '~/ui/shell/palette-store.ts';
 import { PageHeader } from './page.tsx';
 import { EmptyState, ErrorState, type Failure } from './states.tsx';
@@ -40,7 +40,7 @@ export function PageMissing() {
 const RETRY_MS = 2_000;
 
 /** Shown when the session could not be read: no controller answers, or one has said why not. It retries by itself. */
-export function ControllerDown({ error }: { readonly error: Failure }) {
+export function ControllerDown({ error }: { readonly error: Failure & Pick<ApiError, 'details'> }) {
   const refresh = useRefresh(RETRY_MS);
   if (!isUnanswered(error)) {
     return (

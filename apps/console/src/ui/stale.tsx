@@ -118,7 +118,7 @@ function seenOf(dataUpdatedAt: number): Seen {
 
 /** Why a page is stale, and what ends that; pure. */
 export function staleReason(
-  failure: Pick<ApiError, 'code' | 'message'> | null,
+  failure: Pick<ApiError, 'code' | 'message' | 'details'> | null,
   isSignedOut: boolean,
 ): string {
   if (isSignedOut || failure?.code === 'auth.required') {

@@ -28,8 +28,8 @@ async function SignedIn({ children }: { readonly children: ReactNode }) {
     redirect(routes.signIn((await headers()).get('x-leasehold-path') ?? undefined));
   }
   if (session instanceof ApiError) {
-    const { message, code, incidentId } = session;
-    return <ControllerDown error={{ message, code, incidentId }} />;
+    const { message, code, incidentId, details } = session;
+    return <ControllerDown error={{ message, code, incidentId, details }} />;
   }
   // The input of every list depends on whether there are several datacenters.
   return (

@@ -5,10 +5,11 @@ import { ApiError } from '~/lib/api/api.ts';
 import {
   changePassword,
   endAllSessions,
-  problemOf,
+  passwordChangeProblem,
   readSignInOptions,
   type SignInOptions,
   type SignInProblem,
+  stillOpenText,
 } from '~/lib/auth.ts';
 import { pause } from '~/lib/live/live-state.ts';
 import { routes } from '~/lib/routes.ts';
@@ -50,7 +51,7 @@ function ChangePasswordForm({ onClose }: { readonly onClose: () => void }) {
       return;
     }
     if (answer.code === 'auth.required') signedOut.raise();
-    else setProblem(problemOf(answer));
+    else setProblem(passwordChangeProblem(answer));
   };
   const mayChange = current !== '' && passwordProblem(next) === undefined && !isPending;
   return (
@@ -105,10 +106,10 @@ export function SignOutEverywhereDialog({ isOpen, onClose }: DialogProps) {
       return;
     }
     setPending(false);
-    const { code, message, details } = answer;
+    const { code, details } = answer;
     const { incidentId } = details;
     setError(
-      new ApiError(message, {
+      new ApiError(stillOpenText(answer), {
         code,
         isRetryable: true,
         incidentId: typeof incidentId === 'string' ? incidentId : null,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { calendarOf, endingTexts, placeLabel } from './freezes-panel.tsx';
+import { calendarOf, endingTexts, placeLabel, whyNotEnd } from './freezes-panel.tsx';
 import type { Freeze } from './freezes.tsx';
 
 const NOW_MS = Date.parse('2026-10-23T12:00:00Z');
@@ -87,4 +87,15 @@ test('before a freeze is ended, it is said which one, and that one that comes ag
     'Frozen 2026-10-23 15:00 to 2026-10-26 07:00 UTC, recurring: weekend.',
     'It comes again: all its coming windows end too.',
   ]);
+});
+
+test('somebody who is limited to namespaces is told that they may not end a freeze above them', () => {
+  const freeze = freezeOf({ namespace: 'shop.eu' });
+  const above = 'It is about more than your namespaces.';
+
+  expect(whyNotEnd(freeze, ['games', 'shop.eu.berlin'])).toBe(above);
+  expect(whyNotEnd(freezeOf({ namespace: '' }), ['shop'])).toBe(above);
+  for (const namespaces of [['shop.eu'], ['games', 'shop'], null]) {
+    expect(whyNotEnd(freeze, namespaces)).toBeUndefined();
+  }
 });

@@ -1,12 +1,12 @@
 import { Group, SegmentedControl } from '@mantine/core';
 import { IconCalendarClock, IconSnowflake } from '@tabler/icons-react';
 import { useMemo, useState } from 'react';
-import { freezePlaceText, printableText } from '@leasehold/keys-core';
+import { freezePlaceText, isWithinNamespace, printableText } from '@leasehold/keys-core';
 import { windowsFrom } from '@leasehold/keys-core/freeze-windows';
 import { useDatacenters } from '~/lib/datacenters.ts';
 import { absolute, count } from '~/lib/format.ts';
 import { useAtDatabaseNow } from '~/lib/live/use-database-now.ts';
-import { useWhyNot } from '~/lib/session.tsx';
+import { useSession, useWhyNot } from '~/lib/session.tsx';
 import { lazyDialog } from '~/ui/lazy.tsx';
 import { Panel, PlainTable } from '~/ui/page.tsx';
 import { DataAge, StaleScope } from '~/ui/stale.tsx';
@@ -81,6 +81,7 @@ export function FreezesPanel({ of }: { readonly of?: Environment }) {
 
 function FreezeList({ freezes }: { readonly freezes: readonly Freeze[] }) {
   const whyNot = useWhyNot('operator');
+  const { namespaces } = useSession();
   const [ended, setEnded] = useState<Freeze>();
   const [isEnding, setEnding] = useState(false);
   return (
@@ -97,7 +98,7 @@ function FreezeList({ freezes }: { readonly freezes: readonly Freeze[] }) {
               <GuardedButton
                 variant="default"
                 size="xs"
-                whyNot={whyNot}
+                whyNot={whyNot ?? whyNotEnd(freeze, namespaces)}
                 aria-label={`End the freeze of ${placeLabel(freeze)}, ${whenText(freeze)}`}
                 onClick={() => {
                   setEnded(freeze);
@@ -145,6 +146,20 @@ function whenText({ windows, state, recurrence }: Freeze): string {
 export function placeLabel({ action, ...freeze }: Freeze): string {
   const place = printableText(freezePlaceText(freeze));
   return action === null ? place : `${place} for ${printableText(action)}`;
+}
+
+/**
+ * Why somebody who is limited to these namespaces may not end a freeze; undefined when they may. They see those above
+ * their namespaces too. The controller decides again.
+ */
+export function whyNotEnd(
+  { namespace }: Pick<Freeze, 'namespace'>,
+  namespaces: readonly string[] | null,
+): string | undefined {
+  if (namespaces === null || namespaces.some((one) => isWithinNamespace(namespace, one))) {
+    return undefined;
+  }
+  return 'It is about more than your namespaces.';
 }
 
 /** Which freeze ends, and for how long: one that comes again never comes again. */

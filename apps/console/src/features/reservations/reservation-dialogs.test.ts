@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ApiError } from '~/lib/api/api.ts';
 import { heldKeyForTest } from '~/resources/grant-for-test.ts';
 import type { GrantView } from '~/resources/grant-view.ts';
-import { moveConsequences, reservationFailure } from './reservation-dialogs.tsx';
+import { moveConsequences, moveFailure, reservationFailure } from './reservation-dialogs.tsx';
 
 const NOW_MS = Date.parse('2026-11-21T14:00:20.000Z');
 const HELD = heldKeyForTest();
@@ -65,4 +65,17 @@ test('a refusal keeps the controller’s message and adds what to do', () => {
 test('a failure without known advice keeps its message', () => {
   expect(refused('auth.forbidden')?.message).toBe('Refused.');
   expect(reservationFailure(null)).toBeNull();
+});
+
+test('a move whose revoke failed says that it stays requested', () => {
+  const failed = refused('grant.hold_off');
+  const revoke = refused('request.outcome_unknown');
+
+  expect(moveFailure({ request: null, revoke })).toMatchObject({
+    code: 'request.outcome_unknown',
+    incidentId: 'i-1',
+    message: 'The move is requested and waits. Refused.',
+  });
+  expect(moveFailure({ request: failed, revoke: null })?.message).toMatch(/^Refused\./u);
+  expect(moveFailure({ request: null, revoke: null })).toBeNull();
 });

@@ -103,14 +103,24 @@ const WHAT_TO_DO: Readonly<Record<string, (details: Details) => string>> = {
 export function reservationFailure(error: ApiError | null): ApiError | null {
   const advice = error === null ? undefined : WHAT_TO_DO[error.code]?.(error.details);
   if (error === null || advice === undefined) return error;
+  return retold(error, `${error.message} ${advice}`);
+}
+
+/** Why a move was not requested, or why the grant that a requested one waits for may not have been revoked. */
+export function moveFailure(failed: {
+  readonly request: ApiError | null;
+  readonly revoke: ApiError | null;
+}): ApiError | null {
+  const request = reservationFailure(failed.request);
+  const revoke = reservationFailure(failed.revoke);
+  if (request !== null || revoke === null) return request;
+  return retold(revoke, `The move is requested and waits. ${revoke.message}`);
+}
+
+/** The same failure in other words. */
+function retold(error: ApiError, message: string): ApiError {
   const { code, isRetryable, incidentId, details } = error;
-  return new ApiError(`${error.message} ${advice}`, {
-    code,
-    isRetryable,
-    incidentId,
-    details,
-    cause: error,
-  });
+  return new ApiError(message, { code, isRetryable, incidentId, details, cause: error });
 }
 
 function textOf(value: unknown, otherwise: string): string {
@@ -156,7 +166,7 @@ export function MoveDialog(props: MoveDialogProps) {
       isReady={toDatacenter !== null}
       act={{
         isPending: move.isPending,
-        error: reservationFailure(move.error),
+        error: move.error,
         run: (reason) => {
           if (toDatacenter !== null) move.run(toDatacenter, reason ?? '');
         },
@@ -185,33 +195,27 @@ function useMove({ reservation, grant }: MoveDialogProps, onDone: () => void) {
   const held = grant === undefined || grant === null || isFree(grant) ? null : grant;
   return {
     isPending: request.isPending || revoke.isPending,
-    error: request.error ?? revoke.error,
+    error: moveFailure({ request: request.error, revoke: revoke.error }),
     reset() {
       request.reset();
       revoke.reset();
     },
     run(toDatacenter: string, reason: string): void {
-      const follow = (): void => {
+      const what = { key: [...key], reservationId, toDatacenter, reason };
+      const carryOut = async (): Promise<void> => {
+        revoke.reset();
+        const waitsFor = held?.leaseId ?? null;
+        await request.mutateAsync({ ...what, waitsFor, ...at(fromDatacenter) });
+        // From here on it waits, whatever becomes of the revoke: it is followed even if the page was left.
         followedMoves.follow({ key, fromId: reservationId, fromDatacenter, toDatacenter });
+        if (held !== null && isInForce(held)) {
+          const { leaseId, datacenter } = held;
+          await revoke.mutateAsync({ leaseId, mode: 'graceful', reason, ...at(datacenter) });
+        }
         onDone();
       };
-      const what = { key: [...key], reservationId, toDatacenter, reason };
-      request.mutate(
-        { ...what, waitsFor: held?.leaseId ?? null, ...at(fromDatacenter) },
-        {
-          onSuccess: () => {
-            if (held === null || !isInForce(held)) {
-              follow();
-              return;
-            }
-            const { leaseId, datacenter } = held;
-            revoke.mutate(
-              { leaseId, mode: 'graceful', reason, ...at(datacenter) },
-              { onSuccess: follow },
-            );
-          },
-        },
-      );
+      // The dialog shows the error.
+      carryOut().catch(() => undefined);
     },
   };
 }

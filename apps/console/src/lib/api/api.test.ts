@@ -50,8 +50,13 @@ describe('an act that is refused for its CSRF token', () => {
 });
 
 test('only a failure without an answer is blamed on the controller being away', () => {
-  for (const code of ['network', 'request.unreachable']) expect(isUnanswered({ code })).toBe(true);
-  for (const code of ['internal', 'rate.limited']) expect(isUnanswered({ code })).toBe(false);
+  const isBlamed = (code: string, details: Record<string, unknown> = {}) =>
+    isUnanswered({ code, details });
+  for (const code of ['network', 'request.unreachable']) expect(isBlamed(code)).toBe(true);
+  for (const code of ['internal', 'rate.limited']) expect(isBlamed(code)).toBe(false);
+  // The console's server has lost the controller, or the controller its database.
+  expect(isBlamed('request.outcome_unknown', { by: 'console' })).toBe(true);
+  expect(isBlamed('request.outcome_unknown')).toBe(false);
 });
 
 test('what an act without an answer did is unknown: it is not reported as one that never arrived', () => {

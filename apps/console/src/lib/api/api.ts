@@ -141,20 +141,21 @@ export function actFailure(error: unknown): unknown {
     code: 'request.outcome_unknown',
     isRetryable: false,
     incidentId: null,
+    details: { by: 'console' },
     cause: failure,
   });
 }
 
 /** The codes of a missing answer, as this page or the console's own server noticed it. */
-const NO_ANSWER: ReadonlySet<string> = new Set([
-  'network',
-  'request.unreachable',
-  'request.outcome_unknown',
-]);
+const NO_ANSWER: ReadonlySet<string> = new Set(['network', 'request.unreachable']);
 
-/** Whether no controller answered; otherwise one has said why it did not do what was asked. */
-export function isUnanswered({ code }: Pick<ApiError, 'code'>): boolean {
-  return NO_ANSWER.has(code);
+/**
+ * Whether no controller answered; otherwise one has said why it did not do what was asked. A controller that lost its
+ * database says `request.outcome_unknown` too: only the console notes in the details that it is its own.
+ */
+export function isUnanswered({ code, details }: Pick<ApiError, 'code' | 'details'>): boolean {
+  const isOfConsole = details['by'] === 'console';
+  return NO_ANSWER.has(code) || (code === 'request.outcome_unknown' && isOfConsole);
 }
 
 /** Whether the failure means that nobody is signed in any more. */

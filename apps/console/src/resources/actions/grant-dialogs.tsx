@@ -1,5 +1,6 @@
 import { Checkbox, Stack } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
+import type { MutationStatus } from '@tanstack/react-query';
 import { useState } from 'react';
 import { resourceText } from '@leasehold/keys-core';
 import type { Inputs, Outputs } from '~/lib/api/api.ts';
@@ -46,7 +47,7 @@ export function RevokeDialog(props: GrantDialogProps) {
   const [mode, setMode] = useState<RevokeMode>('graceful');
   const [isAbandoned, setAbandoned] = useState(false);
   const revoke = useRevoke(face);
-  const overtaken = useOvertaken(face, grant, isOpen);
+  const overtaken = useOvertaken(face, grant, { isOpen, ownAct: revoke.status });
   if (isOpen !== wasOpen) {
     setWasOpen(isOpen);
     if (isOpen) {
@@ -108,6 +109,7 @@ type RevokeAnswer = Outputs['keys']['revoke'];
 function useRevoke(face: GrantFace) {
   const mutation = useApiMutation(GROUP_OF[face], 'revoke');
   return {
+    status: mutation.status,
     isPending: mutation.isPending,
     error: mutation.error,
     reset: mutation.reset,
@@ -161,7 +163,8 @@ export function BlockDialog(
   const [wasOpen, setWasOpen] = useState(isOpen);
   const block = useApiMutation(GROUP_OF[face], 'blockRenewal');
   const allow = useApiMutation(GROUP_OF[face], 'allowRenewal');
-  const overtaken = useOvertaken(face, grant, isOpen);
+  const mutation = grant.renewable ? block : allow;
+  const overtaken = useOvertaken(face, grant, { isOpen, ownAct: mutation.status });
   if (isOpen !== wasOpen) {
     setWasOpen(isOpen);
     if (isOpen) {
@@ -170,7 +173,6 @@ export function BlockDialog(
       allow.reset();
     }
   }
-  const mutation = grant.renewable ? block : allow;
   const verb = grant.renewable ? 'Block' : 'Allow';
   return (
     <ActDialog
@@ -196,7 +198,7 @@ export function BlockDialog(
                 notifications.show({
                   message: changed
                     ? `Renewal of ${fullName(grant)} is ${grant.renewable ? 'blocked' : 'allowed'}.`
-                    : `Nothing changed: the grant has ended, or another person did it first.`,
+                    : `Nothing changed: the grant has ended, or it was done before.`,
                 });
               },
             },
@@ -252,11 +254,15 @@ function BlockConsequences({
 /** The page behind a dialog is paused: only this looks what has become of the grant. */
 const EVERY_MS = 2_000;
 
-/** What others have done to a grant since a dialog about it was opened, and whether it is over. */
-function useOvertaken(face: GrantFace, grant: GrantView, isOpen: boolean) {
+/** What has become of a grant since a dialog about it was opened, and whether it is over. */
+function useOvertaken(
+  face: GrantFace,
+  grant: GrantView,
+  { isOpen, ownAct }: { readonly isOpen: boolean; readonly ownAct: MutationStatus },
+) {
   const sought = { face, ...grant, isOneOfSeveral: isOneOfSeveral(grant) };
   const latest = useLatestGrant(sought, { isEnabled: isOpen, everyMs: EVERY_MS });
-  return isOpen ? overtakenBy(grant, latest) : undefined;
+  return isOpen ? overtakenBy(grant, latest, ownAct) : undefined;
 }
 
 function OvertakenNotice({ by }: { readonly by: ReturnType<typeof useOvertaken> }) {

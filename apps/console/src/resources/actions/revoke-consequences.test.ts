@@ -81,6 +81,29 @@ test('what only makes an act needless does not forbid it', () => {
   expect(overtakenBy(GRANT, { ...GRANT, renewable: false })?.text).toContain('blocked its renewal');
 });
 
+test('what comes of an act of this dialog is not taken for that of another person', () => {
+  const changes = [
+    { endReason: 'revoked' },
+    { backendStatus: 'terminating' },
+    { renewable: false },
+  ] as const;
+  for (const change of changes) {
+    const latest = { ...GRANT, ...change };
+    expect(overtakenBy(GRANT, latest, 'pending')).toBeUndefined();
+    // The dialog stays until the page has been read again.
+    expect(overtakenBy(GRANT, latest, 'success')).toBeUndefined();
+    const others = overtakenBy(GRANT, latest, 'idle');
+    const failed = overtakenBy(GRANT, latest, 'error');
+    expect(others?.text).toMatch(/another person/iu);
+    expect(failed?.text).toMatch(/meanwhile, perhaps by this\.$/u);
+    expect(failed?.isOver).toBe(others?.isOver);
+  }
+  const blocked = { ...GRANT, renewable: false };
+  expect(overtakenBy(blocked, GRANT, 'error')?.text).toBe(
+    'Its renewal has been allowed again meanwhile.',
+  );
+});
+
 test('a grant that had ended before is not overtaken', () => {
   expect(overtakenBy({ ...GRANT, endReason: 'revoked' }, null)).toBeUndefined();
 });

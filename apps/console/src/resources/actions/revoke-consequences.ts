@@ -1,5 +1,6 @@
 /** What a revoke will do, in words, and by when it is over at the latest. Pure. */
 import { isStopping, printableText } from '@leasehold/keys-core';
+import type { MutationStatus } from '@tanstack/react-query';
 import { count, duration } from '~/lib/format.ts';
 import {
   type GrantFace,
@@ -144,9 +145,33 @@ interface Overtaken {
   readonly isOver: boolean;
 }
 
-/** What has become of a grant since a dialog about it was opened; undefined while it is as it was. Pure. */
-export function overtakenBy(grant: Seen, latest: Seen | null | undefined): Overtaken | undefined {
-  if (latest === undefined || !isInForce(grant)) return undefined;
+/** What others have done to a grant. */
+const BY_ANOTHER = {
+  revoked: 'Another person has revoked it meanwhile.',
+  stopping:
+    'Its backend has begun to stop meanwhile: another person has stopped it, or has revoked the key.',
+  allowed: 'Another person has allowed its renewal again meanwhile.',
+  blocked: 'Another person has blocked its renewal meanwhile.',
+};
+
+/** After an act that failed nobody is named: it may have been carried out all the same. */
+const BY_SOMEBODY: typeof BY_ANOTHER = {
+  revoked: 'It has been revoked meanwhile, perhaps by this.',
+  stopping: 'Its backend has begun to stop meanwhile, perhaps by this.',
+  allowed: 'Its renewal has been allowed again meanwhile.',
+  blocked: 'Its renewal has been blocked meanwhile, perhaps by this.',
+};
+
+/**
+ * What has become of a grant since a dialog about it was opened; undefined while it is as it was, and while the
+ * dialog's own act, whose effect it may be, is not over. Pure.
+ */
+export function overtakenBy(
+  grant: Seen,
+  latest: Seen | null | undefined,
+  ownAct: MutationStatus = 'idle',
+): Overtaken | undefined {
+  if (latest === undefined || !isInForce(grant) || isOwn(ownAct)) return undefined;
   if (latest === null) return { text: 'It has been removed meanwhile.', isOver: true };
   if (latest.leaseId !== grant.leaseId) {
     return {
@@ -154,21 +179,25 @@ export function overtakenBy(grant: Seen, latest: Seen | null | undefined): Overt
       isOver: true,
     };
   }
-  if (latest.endReason === 'revoked') {
-    return { text: 'Another person has revoked it meanwhile.', isOver: true };
+  if (latest.endReason !== 'revoked' && !isInForce(latest)) {
+    return { text: 'The grant has ended meanwhile.', isOver: true };
   }
-  if (!isInForce(latest)) return { text: 'The grant has ended meanwhile.', isOver: true };
+  return changeOf(grant, latest, ownAct === 'error' ? BY_SOMEBODY : BY_ANOTHER);
+}
+
+/** Whether a change is taken for the dialog's own: the answer tells what it did. */
+function isOwn(ownAct: MutationStatus): boolean {
+  return ownAct === 'pending' || ownAct === 'success';
+}
+
+/** What was done to the grant, in these texts. */
+function changeOf(grant: Seen, latest: Seen, texts: typeof BY_ANOTHER): Overtaken | undefined {
+  if (latest.endReason === 'revoked') return { text: texts.revoked, isOver: true };
   if (isStoppingNow(latest) && !isStoppingNow(grant)) {
-    return {
-      text: 'Its backend has begun to stop meanwhile: another person has stopped it, or has revoked the key.',
-      isOver: false,
-    };
+    return { text: texts.stopping, isOver: false };
   }
   if (latest.renewable === grant.renewable) return undefined;
-  return {
-    text: `Another person has ${latest.renewable ? 'allowed its renewal again' : 'blocked its renewal'} meanwhile.`,
-    isOver: false,
-  };
+  return { text: latest.renewable ? texts.allowed : texts.blocked, isOver: false };
 }
 
 function isStoppingNow({ backendStatus }: Seen): boolean {

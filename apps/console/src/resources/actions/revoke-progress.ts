@@ -23,7 +23,11 @@ export function createFollowed<Act>(name: string, idOf: (act: Act) => string) {
   const store = (all: readonly Act[]): void => {
     const kept = all.slice(0, KEPT_MAX);
     acts.set(kept);
-    window.sessionStorage.setItem(stored, JSON.stringify(kept));
+    try {
+      window.sessionStorage.setItem(stored, JSON.stringify(kept));
+    } catch {
+      // The tab's storage is full: they are followed until a reload, and what comes after goes on.
+    }
   };
   return {
     acts,

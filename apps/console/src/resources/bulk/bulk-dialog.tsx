@@ -5,6 +5,8 @@ import { useDatacenters } from '~/lib/datacenters.ts';
 import { countText } from '~/lib/format.ts';
 import { useDatabaseNow } from '~/lib/live/use-database-now.ts';
 import { useApiMutation } from '~/lib/live/use-live-query.ts';
+import { signedOut } from '~/lib/session.tsx';
+import { useSignal } from '~/lib/signal.ts';
 import { ModeChoice } from '~/resources/actions/act-parts.tsx';
 import { type RevokeMode, stoppedWithinMs } from '~/resources/actions/revoke-consequences.ts';
 import { type GrantFace, type GrantView, isInForce } from '~/resources/grant-view.ts';
@@ -141,13 +143,15 @@ function typedFor(held: readonly GrantView[], isForced: boolean) {
  */
 function useHeld(items: readonly GrantView[] | null) {
   const { mutate, reset, ...preview } = useApiMutation('bulk', 'preview');
+  const isSignedOut = useSignal(signedOut);
   useEffect(() => {
-    if (items === null) return;
+    // Counted once somebody has signed in again: the sign-in takes a refusal away, and sends nothing.
+    if (items === null || isSignedOut) return;
     reset();
     // An empty selection is refused, and there is nothing to count.
     if (items.length === 0) return;
     mutate({ items: items.map(({ leaseId, fencingToken }) => ({ leaseId, fencingToken })) });
-  }, [items, mutate, reset]);
+  }, [items, isSignedOut, mutate, reset]);
   const nowMs = useDatabaseNow();
   return useMemo(() => {
     const all = items ?? [];
