@@ -9,6 +9,8 @@ import type { Readable, Writable } from 'node:stream';
 /** How long the engine may take for what it does in milliseconds when it is well. */
 const ANSWER_MS_MAX = 10_000;
 const TEXT_LENGTH_MAX = 500;
+/** What is killed without the engine is found by this, in the names of control groups: a short one would find others. */
+const CONTAINER_ID = /^[0-9a-f]{64}$/u;
 
 /** The engine answered that it does not do it: nothing was done. */
 export class EngineRefused extends Error {
@@ -92,6 +94,11 @@ export class Engine {
     const created = await this.#ask(timeoutMs, (docker, abortSignal) =>
       docker.createContainer({ ...options, abortSignal }),
     );
+    if (!CONTAINER_ID.test(created.id)) {
+      throw new Error(
+        `the engine gave a container the id ${JSON.stringify(created.id)}, which is none`,
+      );
+    }
     return created.id;
   }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
 import http from 'node:http';
@@ -9,14 +10,17 @@ import { until } from '../testing/wait.ts';
 import { ContainerGuard } from './container-guard.ts';
 import { ContainerProcess, ContainerRemovals } from './container-process.ts';
 
+/** As engines make them: what dies with a container is looked for by this, among all processes of the machine. */
+const CONTAINER_ID = randomBytes(32).toString('hex');
+
 /** An engine that makes and removes containers, and does not send their output. */
-async function engineIn(folder: string): Promise<string> {
+async function engineIn(folder: string, id = CONTAINER_ID): Promise<string> {
   const socket = path.join(folder, 'engine.sock');
   const answers: Readonly<Record<string, number>> = { create: 201, attach: 500 };
   const server = http.createServer((request, response) => {
     const [, word = ''] = /(create|attach)/u.exec(request.url ?? '') ?? [];
     response.writeHead(answers[word] ?? 204, { 'content-type': 'application/json' });
-    response.end(word === '' ? undefined : JSON.stringify({ Id: 'c1', message: 'it is busy' }));
+    response.end(word === '' ? undefined : JSON.stringify({ Id: id, message: 'it is busy' }));
   });
   await once(server.listen(socket), 'listening');
   onTestFinished(() => {
@@ -38,7 +42,7 @@ function openFilesIn(folder: string): string[] {
   });
 }
 
-test('a container that is made and never started leaves no file of its output open', async () => {
+async function startContainer(id?: string) {
   const stateDir = mkdtempSync(path.join(os.tmpdir(), 'lh-container-'));
   const logFolder = path.join(stateDir, 'logs');
   mkdirSync(logFolder);
@@ -50,14 +54,23 @@ test('a container that is made and never started leaves no file of its output op
   const removals = new ContainerRemovals();
   const nowMs = (): number => os.uptime() * 1_000;
   const context = { stateDir, logFolder, guard, removals, nowMs, onProblem: () => undefined };
-  const engine = await engineIn(stateDir);
+  const engine = await engineIn(stateDir, id);
   const container = { engine, name: 'one', keyId: 'key', memory: '1g', create: {} };
-  const request = { ...startOf(''), container };
+  const preparing = ContainerProcess.prepare({ ...startOf(''), container }, context);
+  return { logFolder, removals, preparing };
+}
 
-  const preparing = ContainerProcess.prepare(request, context);
+test('a container that is made and never started leaves no file of its output open', async () => {
+  const { logFolder, removals, preparing } = await startContainer();
 
   await expect(preparing).rejects.toThrow('it is busy');
   await until('its file is closed', () => openFilesIn(logFolder).length === 0);
   await until('it is removed', () => removals.isDone);
   expect(readdirSync(logFolder)).toHaveLength(1);
+});
+
+test('an id that other processes may have in the names of their control groups is refused', async () => {
+  const { preparing } = await startContainer('c1');
+
+  await expect(preparing).rejects.toThrow('the engine gave a container the id "c1", which is none');
 });
