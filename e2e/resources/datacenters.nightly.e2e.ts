@@ -193,7 +193,7 @@ test.describe('several datacenters', () => {
     expect(found).toEqual([]);
   });
 
-  test('a move whose revoke fails stays requested, says so, and is followed', async ({
+  test('a move whose revoke fails stays requested, which its dialog shows, and is followed', async ({
     operatorPage: page,
     world,
   }) => {

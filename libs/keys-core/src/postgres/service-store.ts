@@ -87,8 +87,8 @@ const TRANSITION_TIMEOUTS: Timeouts = {
 };
 
 /**
- * A statement and its commit are apart here: a process that stops in between keeps up to a thousand grants locked. Whoever
- * has seen one of them expired meanwhile may find it renewed, by this much later at most.
+ * A statement and its commit are apart here: a process that stops in between keeps up to a thousand grants locked. A
+ * caller that has seen one of them expired meanwhile may find it renewed, by this much later at most.
  */
 const RENEWAL_TIMEOUTS: Timeouts = { statementMs: RENEWAL_TIMEOUT_MS, idleMs: 1_000 };
 
