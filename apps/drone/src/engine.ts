@@ -96,7 +96,7 @@ export class Engine {
     );
     if (!CONTAINER_ID.test(created.id)) {
       throw new Error(
-        `the engine gave a container the id ${JSON.stringify(created.id)}, which is none`,
+        `the engine gave a container the id ${JSON.stringify(created.id)}, which is not a hash`,
       );
     }
     return created.id;

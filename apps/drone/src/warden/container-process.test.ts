@@ -72,5 +72,7 @@ test('a container that is made and never started leaves no file of its output op
 test('an id that other processes may have in the names of their control groups is refused', async () => {
   const { preparing } = await startContainer('c1');
 
-  await expect(preparing).rejects.toThrow('the engine gave a container the id "c1", which is none');
+  await expect(preparing).rejects.toThrow(
+    'the engine gave a container the id "c1", which is not a hash',
+  );
 });

@@ -90,9 +90,9 @@ describe('requests in progress', () => {
     await expect(answers[1]).rejects.toThrow('failed');
     expect(begun).toEqual([0, 1, 2, 3]);
     all[2]?.resolve('third');
-    expect([await answers[2], await answers[4]]).toEqual(['third', undefined]);
+    expect([await answers[2], await answers[4]]).toEqual([{ answer: 'third' }, undefined]);
     all[3]?.resolve('fourth');
-    expect(await answers[3]).toBe('fourth');
+    expect(await answers[3]).toEqual({ answer: 'fourth' });
     expect([begun.length, requests.has('a')]).toEqual([4, false]);
   });
 
@@ -105,9 +105,9 @@ describe('requests in progress', () => {
     ];
     const third = requests.runInTurn('a', aRequest().run, true);
     second.resolve('second');
-    expect([await begun[1], await third]).toEqual(['second', undefined]);
+    expect([await begun[1], await third]).toEqual([{ answer: 'second' }, undefined]);
     first.resolve('first');
-    expect(await begun[0]).toBe('first');
+    expect(await begun[0]).toEqual({ answer: 'first' });
   });
 
   test('callers that share a request get its answer or its failure; the next caller runs its own', async () => {

@@ -60,7 +60,7 @@ export class RequestsInProgress<Answer> {
     key: string,
     request: () => Promise<Answer>,
     isBeside: boolean,
-  ): Promise<Answer | undefined> {
+  ): Promise<{ readonly answer: Answer } | undefined> {
     const entry = this.#entryOf(key);
     if (entry.count < (isBeside || entry.hasFailed ? this.#besideMax : 1)) {
       entry.count += 1;
@@ -68,7 +68,7 @@ export class RequestsInProgress<Answer> {
       const isTurn = await new Promise<boolean>((resolve) => entry.waiting.push(resolve));
       if (!isTurn) return undefined;
     }
-    return this.#carryOut(key, entry, request);
+    return { answer: await this.#carryOut(key, entry, request) };
   }
 
   /** Joins the newest request of the key and shares its answer or failure; without one, runs this one. */

@@ -64,8 +64,8 @@ interface Shared extends ConnectDeps {
   readonly touch: (leaseId: string) => Promise<boolean>;
   readonly answers: ConnectAnswers;
   readonly tickets: Tickets;
-  /** Spawn attempts under way in this process, by topic; `lost` when somebody else was granted the key. */
-  readonly spawning: RequestsInProgress<ConnectResult | 'lost'>;
+  /** Spawn attempts under way in this process, by topic; undefined when another caller was granted the key. */
+  readonly spawning: RequestsInProgress<ConnectResult | undefined>;
 }
 
 export function createConnect(
@@ -247,15 +247,14 @@ class OneConnect {
     const homeReservation = state?.homeReservation ?? this.#wanted.input.homeReservation;
     const input = { ...this.#wanted.input, homeReservation };
     const wanted = { ...this.#wanted, input, waitingSinceMs, isPlain };
-    const attempt = async (): Promise<ConnectResult | 'lost'> => {
+    const attempt = (): Promise<ConnectResult | undefined> => {
       signal.throwIfAborted();
-      return (await startBackend(this.#shared, wanted)) ?? 'lost';
+      return startBackend(this.#shared, wanted);
     };
     // Others in this process have read the same: only one tries, and the rest look again, unless it fails.
-    const made = await this.#shared.spawning.runInTurn(this.#topic, attempt, hasOtherFailed);
-    if (made !== 'lost') return made;
-    await this.#pauseAfterLostSpawn();
-    return undefined;
+    const tried = await this.#shared.spawning.runInTurn(this.#topic, attempt, hasOtherFailed);
+    if (tried !== undefined && tried.answer === undefined) await this.#pauseAfterLostSpawn();
+    return tried?.answer;
   }
 
   /**
