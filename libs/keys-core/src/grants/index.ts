@@ -119,15 +119,14 @@ export {
   type StalePage,
 } from './sql/reap.ts';
 export type { ReleaseRequest } from './sql/release.ts';
-export { abandon, revoke, type RevokeRequest } from './sql/revoke.ts';
 export {
+  abandon,
   actOnGrant,
-  changeRenewable,
-  downgradeHeld,
   type RecordGrantAct,
-  renewHeld,
-  updateHeld,
-} from './renewing.ts';
+  revoke,
+  type RevokeRequest,
+} from './sql/revoke.ts';
+export { changeRenewable, downgradeHeld, renewHeld, updateHeld } from './renewing.ts';
 
 /** As many as the reaper reads: under 100 ms of database time where nothing is to be deleted. */
 const PAGES_PER_PASS_MAX = 4_096;

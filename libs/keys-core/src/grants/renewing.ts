@@ -8,12 +8,10 @@ import type {
   RenewOutcome,
   UpdateOutcome,
 } from '../kernel/lease.ts';
-import { type Face, leaseTopic, type Resource } from '../kernel/resource.ts';
+import { type Face, leaseTopic } from '../kernel/resource.ts';
 import { databaseFailureOf, sqlStateOf } from '../postgres/database-errors.ts';
 import { type KernelStore, pause, timed } from '../postgres/kernel-store.ts';
 import type { Store } from '../postgres/open-store.ts';
-import type { RecordSql } from '../postgres/records.ts';
-import type { Sql } from '../postgres/sql.ts';
 import { assertTableIsOpen, LOCK_NOT_AVAILABLE } from './sql/guard.ts';
 import { type ShortLane, tryShort } from './sql/in-time.ts';
 import { readEndedGrants } from './sql/past-grants.ts';
@@ -26,7 +24,7 @@ import {
   downgrade,
   type DowngradeRequest,
 } from './sql/renew.ts';
-import { setRenewable } from './sql/revoke.ts';
+import { actOnGrant, type RecordGrantAct, setRenewable } from './sql/revoke.ts';
 
 /** How often, and how long apart, a renewal that met a locked row is tried again. */
 const SKIPPED_RENEWAL_TRIES = 3;
@@ -248,27 +246,6 @@ export async function changeRenewable(
     }),
   );
   return { changed: resource !== undefined };
-}
-
-/** Writes down an act on a grant, in the transaction that has changed it. */
-export type RecordGrantAct = (tx: RecordSql, resource: Resource) => Promise<void>;
-
-/**
- * Acts on a grant, and has it recorded in the same transaction: what cannot be recorded is not done.
- * @param record undefined for an act that is recorded as part of another one
- * @param act answers what it has changed; undefined: nothing, of which nothing is recorded
- */
-export function actOnGrant<Changed extends Resource>(
-  { general }: Pick<Store, 'general'>,
-  record: RecordGrantAct | undefined,
-  act: (sql: Sql<'general'>) => Promise<Changed | undefined>,
-): Promise<Changed | undefined> {
-  if (record === undefined) return act(general);
-  return general.$transaction(async (tx) => {
-    const changed = await act(tx);
-    if (changed !== undefined) await record(tx, changed);
-    return changed;
-  });
 }
 
 /**

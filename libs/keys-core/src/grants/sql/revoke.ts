@@ -1,4 +1,6 @@
 import type { Face, Resource } from '../../kernel/resource.ts';
+import type { Store } from '../../postgres/open-store.ts';
+import type { RecordSql } from '../../postgres/records.ts';
 import { SCOPE_NAME, type Sql } from '../../postgres/sql.ts';
 
 /** An operator's request for one grant. */
@@ -24,6 +26,27 @@ export interface RevokedGrant extends Resource {
   readonly stopsBy: number;
   /** Whether it was a slot of a namespace: those who wait for any of its keys may have their turn. */
   readonly isOfNamespace: boolean;
+}
+
+/** Writes down an act on a grant, in the transaction that has changed it. */
+export type RecordGrantAct = (tx: RecordSql, resource: Resource) => Promise<void>;
+
+/**
+ * Acts on a grant, and has it recorded in the same transaction: what cannot be recorded is not done.
+ * @param record undefined for an act that is recorded as part of another one
+ * @param act answers what it has changed; undefined: nothing, of which nothing is recorded
+ */
+export function actOnGrant<Changed extends Resource>(
+  { general }: Pick<Store, 'general'>,
+  record: RecordGrantAct | undefined,
+  act: (sql: Sql<'general'>) => Promise<Changed | undefined>,
+): Promise<Changed | undefined> {
+  if (record === undefined) return act(general);
+  return general.$transaction(async (tx) => {
+    const changed = await act(tx);
+    if (changed !== undefined) await record(tx, changed);
+    return changed;
+  });
 }
 
 /**
