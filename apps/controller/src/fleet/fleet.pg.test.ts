@@ -6,6 +6,7 @@ import { waitUntil } from '@leasehold/testing';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
 
+const errorOf = (call: Promise<unknown>): Promise<unknown> => call.catch(leaseholdErrorOf);
 const codeOf = (call: Promise<unknown>): Promise<string | undefined> =>
   call.then(
     () => undefined,
@@ -209,11 +210,7 @@ describe('operators and drones', () => {
       create trigger refuse before update of renewable on lease for each row
       when (new.name = 'b') execute function refuse()`;
 
-    const refused: unknown = await drones.markLost
-      .mutate({ droneId: 'd1', reason: 'fire' })
-      .catch((error: unknown) => leaseholdErrorOf(error));
-
-    expect(refused).toMatchObject({
+    expect(await errorOf(drones.markLost.mutate({ droneId: 'd1', reason: 'fire' }))).toMatchObject({
       code: 'request.outcome_unknown',
       message: expect.stringContaining('takes no new backends') as string,
     });
@@ -249,11 +246,7 @@ describe('operators and drones', () => {
     await sql.$executeRaw`
       create trigger undrain before update of renewable on lease for each row execute function undrain()`;
 
-    const refused: unknown = await drones.markLost
-      .mutate({ droneId: 'd1', reason: 'fire' })
-      .catch((error: unknown) => leaseholdErrorOf(error));
-
-    expect(refused).toMatchObject({
+    expect(await errorOf(drones.markLost.mutate({ droneId: 'd1', reason: 'fire' }))).toMatchObject({
       code: 'drone.in_use',
       message: expect.stringContaining('it is not lost') as string,
     });

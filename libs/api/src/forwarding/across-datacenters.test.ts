@@ -12,6 +12,7 @@ interface Request {
 function contextOf(
   peers: readonly string[],
   call: (name: string, request: Request) => Promise<unknown>,
+  more: object = {},
 ): CalledContext {
   const datacenters = { peers, away: () => undefined, call };
   return {
@@ -20,6 +21,7 @@ function contextOf(
     rawInput: () => Promise.resolve({}),
     access: { role: 'viewer' },
     services: { datacenter: 'dc1', datacenters, now: () => Promise.resolve('') },
+    ...more,
   } as unknown as CalledContext;
 }
 
@@ -146,13 +148,12 @@ test.each([
       return () => counted.pop();
     },
   };
-  const answering = contextOf(['dc2'], () => Promise.resolve({ url: '' }));
-  const silent = contextOf(['dc2'], () => Promise.reject(new LeaseError('request.deadline')));
+  const signs = { use, procedure: 'gateway.sign' };
+  const answering = contextOf(['dc2'], () => Promise.resolve({ url: '' }), signs);
+  const deadline = new LeaseError('request.deadline');
+  const silent = contextOf(['dc2'], () => Promise.reject(deadline), signs);
   const input = { key: { namespace: 'n', name: 'k' }, ...more };
-  const handOver = (ctx: CalledContext): Promise<unknown> =>
-    sendOn({ ...ctx, use, procedure: 'gateway.sign' } as unknown as CalledContext, 'dc2', {
-      input,
-    });
+  const handOver = (ctx: CalledContext): Promise<unknown> => sendOn(ctx, 'dc2', { input });
 
   await handOver(answering);
   await expect(handOver(silent)).rejects.toMatchObject({ code: 'request.deadline' });

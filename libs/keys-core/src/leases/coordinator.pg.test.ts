@@ -216,16 +216,17 @@ describe('without hooks', () => {
     const session = await openSession(kernel);
     await session.query(`
       create function stall() returns trigger language plpgsql as
-        $$ begin perform pg_sleep(60); return null; end $$;
+        $$ begin perform pg_advisory_xact_lock(7); return null; end $$;
       create constraint trigger stall after update on lease deferrable initially deferred
-        for each row execute function stall()`);
+        for each row execute function stall();
+      select pg_advisory_lock(7)`);
 
     const acting = act(coordinator, lease);
     acting.catch(() => undefined);
     await waitUntil(async () => {
       const { rows } = await session.query(
         `select pg_terminate_backend(pid) from pg_stat_activity
-         where wait_event = 'PgSleep' and datname = current_database()`,
+         where wait_event = 'advisory' and datname = current_database()`,
       );
       return rows.length > 0;
     });

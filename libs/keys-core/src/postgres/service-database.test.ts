@@ -1,5 +1,5 @@
+import { createBootClock } from '@leasehold/service-kit';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Clock } from '../kernel/clock.ts';
 import { databaseFailureOf } from './database-errors.ts';
 import { SILENT_MS } from './hints.ts';
 import {
@@ -42,17 +42,11 @@ test('a pool whose connections are all in use is not waited for without end, and
 
 const BEGIN = 'begin isolation level read committed';
 const ANSWER_MS = 5_000;
-/** The time of the test. */
-const CLOCK: Clock = {
-  nowMs: () => Date.now(),
-  at(atMs, fn) {
-    const timer = setTimeout(fn, atMs - Date.now());
-    return () => {
-      clearTimeout(timer);
-    };
-  },
-};
-const PATIENCE: Patience = { answerMs: ANSWER_MS, clock: CLOCK };
+/** By the time that a test advances. */
+const patience = (): Patience => ({
+  answerMs: ANSWER_MS,
+  clock: createBootClock(() => performance.now()),
+});
 const SILENCE = new Promise<never>(() => undefined);
 
 /** A pool whose database answers these statements, and no other. */
@@ -84,7 +78,7 @@ test.each<[string, string[]]>([
 ])('%s without an answer loses the transaction and closes the connection', async (_what, texts) => {
   const { pool, release } = poolThatAnswers(texts);
   const outcome = pgDatabase(pool)
-    .transaction((transaction) => transaction.query('select 1', []), PATIENCE)
+    .transaction((transaction) => transaction.query('select 1', []), patience())
     .catch(databaseFailureOf);
 
   await vi.advanceTimersByTimeAsync(ANSWER_MS);
@@ -101,7 +95,7 @@ test('an error of the work is not kept back for longer than a rollback may take'
     prismaDatabase(PRISMA_WITHOUT_END),
   ];
   const outcomes = databases.map((database) =>
-    database.transaction(() => Promise.reject(mine), PATIENCE).catch((error: unknown) => error),
+    database.transaction(() => Promise.reject(mine), patience()).catch((error: unknown) => error),
   );
 
   await vi.advanceTimersByTimeAsync(SILENT_MS);
@@ -112,7 +106,7 @@ test('an error of the work is not kept back for longer than a rollback may take'
 
 test('a transaction of Prisma is lost when its commit is not answered', async () => {
   const outcome = prismaDatabase(PRISMA_WITHOUT_END)
-    .transaction((transaction) => transaction.query('select 1', []), PATIENCE)
+    .transaction((transaction) => transaction.query('select 1', []), patience())
     .catch(databaseFailureOf);
 
   await vi.advanceTimersByTimeAsync(ANSWER_MS);
