@@ -13,7 +13,12 @@ export function linters(paths = ['.']) {
     },
     {
       name: 'types',
-      run: (options) => runInstalled('.bin/oxlint', ['--threads=1', ...paths], options),
+      run: (options) =>
+        runInstalled('.bin/oxlint', ['--threads=1', ...paths], {
+          ...options,
+          // It is written in Go: a fifth of its time went into collecting garbage.
+          env: { ...options.env, GOGC: '400' },
+        }),
     },
   ];
 }

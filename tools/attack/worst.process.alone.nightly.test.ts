@@ -1,7 +1,4 @@
-/**
- * The short form of `npm run attack`. `npm run test:all` carries out every attack, in `*.nightly.test.ts`, under one
- * preset and without a look at times; only `npm run attack` has both presets.
- */
+/** How slow the worst attacks make others; `attack.process.alone` carries out every one, without a look at times. */
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Attack } from './attack.ts';
 import { ATTACKS } from './attacks.ts';
