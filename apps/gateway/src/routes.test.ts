@@ -1,10 +1,10 @@
-import { getEventListeners, once } from 'node:events';
+import { getEventListeners } from 'node:events';
 import http from 'node:http';
-import net, { type AddressInfo } from 'node:net';
+import net from 'node:net';
 import { FAIR_USE_DEFAULTS } from '@leasehold/keys-core';
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { waitUntil } from '@leasehold/testing';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { LinkDown, type SyncInput } from './controller-link.ts';
 import { Refusal } from './refusal.ts';
 import { BackendAgent, Routes, ROUTES_MAX, SYNC_MS, type Wanted } from './routes.ts';
@@ -260,10 +260,8 @@ async function takeMany({
   clock,
   take,
 }: Pick<ReturnType<typeof openRoutes>, 'link' | 'clock' | 'take'>): Promise<void> {
-  link.routeTo = ({ key }) => ({
-    ...new ScriptedController().routeTo({ key }),
-    leaseId: key.name,
-  });
+  const routeTo = link.routeTo.bind(link);
+  link.routeTo = ({ key }) => ({ ...routeTo({ key }), leaseId: key.name });
   const found = await Promise.all(
     Array.from({ length: 5_001 }, (_key, at) => take(`k${String(at)}`)),
   );
@@ -377,14 +375,12 @@ test('a connection that its backend is about to close is not taken again', () =>
 });
 
 test('where all connections to a backend are in use, nobody waits for one', async () => {
-  const server = net.createServer().listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
   const active = await openRoutes().take();
-  const { port } = server.address() as AddressInfo;
+  // Connections that are not there yet.
+  vi.spyOn(active.agent, 'createConnection').mockImplementation(() => new net.Socket());
   const askTimes = (count: number): void => {
     for (let nth = 0; nth < count; nth += 1) {
-      http.get({ host: '127.0.0.1', port, agent: active.agent }).on('error', () => undefined);
+      http.get({ agent: active.agent }).on('error', () => undefined);
     }
   };
   onTestFinished(() => active.agent.destroy());

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
+import { transform } from 'esbuild';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createLogger } from './logger.ts';
 
@@ -89,14 +90,21 @@ test('an error of pg is logged without its connection', () => {
   expect(text).not.toContain('4711');
 });
 
+const source = readFileSync(new URL('logger.ts', import.meta.url), 'utf8');
+/** The logger as Node runs it: each process would need longer to translate it than for all else. */
+const { code: LOGGER } = await transform(source, { loader: 'ts', target: 'node20' });
+
+/** Where it finds its packages. */
+const cwd = import.meta.dirname;
+
 /** The arguments of a process that logs this many lines, and then does something else. */
 function logging(lines: number, afterwards: string): string[] {
   const program = `
-    import { createLogger } from '${new URL('logger.ts', import.meta.url).href}';
+    ${LOGGER}
     const log = createLogger({ name: 'test', level: 'info' });
     for (let line = 0; line < ${String(lines)}; line += 1) log.info({ line }, 'a line');
     ${afterwards}`;
-  return ['--import', 'tsx', '--input-type=module', '-e', program];
+  return ['--input-type=module', '-e', program];
 }
 
 /** What it logs. Nothing is read before this. */
@@ -114,6 +122,7 @@ test('a log that cannot be written, on a full disk, does not end its process', a
   });
 
   const child = spawn(process.execPath, logging(3, 'process.exitCode = 7'), {
+    cwd,
     stdio: ['ignore', full, 'ignore'],
   });
 
@@ -136,7 +145,7 @@ test.each([
   async (_where, commandOf) => {
     const afterwards = `process.send('goes on'); process.once('disconnect', () => process.exit(7));`;
     const [command, args] = commandOf(logging(MANY, afterwards));
-    const child = spawn(command, args, { stdio: ['pipe', 'pipe', 'ignore', 'ipc'] });
+    const child = spawn(command, args, { cwd, stdio: ['pipe', 'pipe', 'ignore', 'ipc'] });
     onTestFinished(() => void child.kill('SIGKILL'));
 
     expect(await once(child, 'message')).toContain('goes on');
@@ -152,6 +161,7 @@ test.each([
 
 test('a log that nobody reads does not keep its process from ending', async () => {
   const child = spawn(process.execPath, logging(MANY, 'process.exit(7)'), {
+    cwd,
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -169,6 +179,7 @@ test('the last lines of a process that ends are read by a reader that was late',
     readSync(0, Buffer.alloc(1));
     process.exit(7);`;
   const child = spawn(process.execPath, logging(lines, afterwards), {
+    cwd,
     stdio: ['pipe', 'pipe', 'ignore', 'ipc'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));

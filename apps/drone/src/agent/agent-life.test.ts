@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { programSchema } from '@leasehold/api/drone-file';
 import { LeaseError } from '@leasehold/keys-core';
 import { TRPCClientError } from '@trpc/client';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { ContainerConfig } from '../config.ts';
 import { AgentStage, room } from '../testing/agent-stage.ts';
 import { NOT_ISOLATED } from '../testing/simulated-warden.ts';
@@ -25,6 +25,12 @@ beforeEach(() => {
   ({ clock, warden, controller } = stage);
 });
 afterEach(() => stage.close());
+
+/** For the timers that an agent sets itself: they wait for the test. */
+function stopTimers(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+}
 
 describe('a warden that runs already', () => {
   test('H-warden-hello is not commanded by an agent whose session no controller has accepted', async () => {
@@ -89,10 +95,13 @@ describe('a warden that runs already', () => {
 
 test('a session that another agent takes is opened again; if it is taken three times within a minute, the agent ends', async () => {
   const agent = await stage.start();
+  stopTimers();
 
   for (const next of [2, 3]) {
     controller.end(new SessionSuperseded('a newer session of this drone exists'));
-    await until('it is opened again', () => controller.session === next);
+    // So long is the pause before it is opened again.
+    await vi.advanceTimersByTimeAsync(500);
+    expect(controller.session).toBe(next);
   }
   controller.end(new SessionSuperseded('a newer session of this drone exists'));
 
@@ -108,8 +117,10 @@ test('a session that was taken is opened again, also where a heartbeat without w
         : new TRPCClientError('text', { cause: new LeaseError('request.invalid') }),
     );
 
+  stopTimers();
   await stage.start({ room: { ...room, warm: 1 } });
-  await until('it is opened again', () => controller.session > 1);
+  // For so long the answer may mean that a session of its own is on its way.
+  await vi.advanceTimersByTimeAsync(3_000);
 
   expect(controller.session).toBe(2);
 });
@@ -177,6 +188,7 @@ describe('what is reported about a drone', () => {
       if (beats === 2) throw new Error('no answer');
       await new Promise((resolve) => setTimeout(resolve, 20));
     };
+    controller.heartbeatMs = 100;
     await stage.start();
 
     await until('four heartbeats were sent', () => controller.heartbeats.length >= 4);
@@ -201,6 +213,7 @@ describe('what is reported about a drone', () => {
     await stage.start({ room: { ...room, lifetimeLimitSeconds: 1 } });
     const sentAtMs = clock.nowMs();
     controller.send(controller.spawnAt(sentAtMs));
+    stage.hurry();
     await stage.untilReported('terminated');
 
     expect(controller.reports.at(-1)).toMatchObject({ reason: 'lifetime' });
@@ -312,6 +325,7 @@ describe('an agent that leaves', () => {
   });
 
   test('and gets no answer to its renewals ends within the time from renew to soft', async () => {
+    controller.ladder = { ...controller.ladder, renewAfterMs: 3_900 };
     const agent = await stage.start();
     controller.send(controller.spawnAt(clock.nowMs()));
     await stage.untilReported('ready');

@@ -210,6 +210,7 @@ describe('renewal', () => {
     await stage.untilReported('terminated');
     const before = controller.renewals.length;
 
+    stage.hurry();
     await until('its key is renewed once more', () => controller.renewals.length > before);
     controller.answerReport = () => 'recorded';
     await until('its record is dropped', async () => (await warden.list()).length === 0);
@@ -221,12 +222,15 @@ describe('renewal', () => {
 
   test('is requested for a new backend without a question to the warden, which does not have it yet', async () => {
     await stage.start();
+    const alive = warden.alive.bind(warden);
     warden.alive = () => new Promise(() => undefined);
 
     controller.send(controller.spawnAt(clock.nowMs()));
     await stage.untilReported('ready');
 
     expect(controller.renewals).toHaveLength(1);
+    // The agent asks when it leaves.
+    warden.alive = alive;
   });
 
   test('is not requested for a backend that the warden does not report as alive', async () => {
@@ -236,6 +240,7 @@ describe('renewal', () => {
     const before = controller.renewals.length;
 
     await warden.shutdown(); // it has lost the backend and told nobody
+    stage.hurry();
     await until('the agent stops it at its soft deadline', () => warden.stops.length > 0);
 
     expect(controller.renewals).toHaveLength(before);
@@ -252,6 +257,7 @@ describe('renewal', () => {
       outcome: 'refused',
       reason: 'renewal_blocked',
     });
+    stage.hurry();
     await stage.untilReported('terminated');
 
     expect(warden.stops[0]).toMatchObject({

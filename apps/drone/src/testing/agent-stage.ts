@@ -3,7 +3,11 @@ import os from 'node:os';
 import path from 'node:path';
 import type { TerminateAction } from '@leasehold/api';
 import type { IsolationLevel } from '@leasehold/api/drone-file';
-import { createBootClock, type TickingClock } from '@leasehold/service-kit/boot-clock';
+import {
+  createBootClock,
+  createBootReader,
+  type TickingClock,
+} from '@leasehold/service-kit/boot-clock';
 import { DroneAgent } from '../agent/agent.ts';
 import type { WardenSource } from '../agent/warden-link.ts';
 import type { CommandConfig, DroneConfig } from '../config.ts';
@@ -32,10 +36,15 @@ export const room: CommandConfig = {
   warm: 0,
 };
 
+/** How far a clock that hurries goes with each tick: less than what a keeper takes for a gap. */
+const HURRY_MS = 400;
+
 /** Agents between a warden with simulated processes and a controller that the test controls. */
 export class AgentStage {
   readonly stateDir: string = mkdtempSync(path.join(os.tmpdir(), 'lh-agent-'));
-  readonly clock: TickingClock = createBootClock();
+  #readMs = createBootReader();
+  #stopHurrying: () => void = () => undefined;
+  readonly clock: TickingClock = createBootClock(() => this.#readMs());
   readonly warden: SimulatedWarden = new SimulatedWarden(() => this.clock.nowMs());
   readonly controller: ScriptedController = new ScriptedController();
   /** The messages of what the agents have logged as warnings. */
@@ -45,7 +54,15 @@ export class AgentStage {
   /** Ends every agent; the warden and its backends are left. */
   async close(): Promise<void> {
     for (const agent of this.#agents) await agent.leave();
+    this.#stopHurrying();
     rmSync(this.stateDir, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  /** From now on the clock goes on fast, and with its ticks alone: not with the time that the machine takes. */
+  hurry(): void {
+    let nowMs = this.clock.nowMs();
+    this.#readMs = () => nowMs;
+    this.#stopHurrying = this.clock.onTick(() => void (nowMs += HURRY_MS));
   }
 
   /** An agent in command, whose session is open. */

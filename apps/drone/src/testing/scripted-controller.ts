@@ -8,7 +8,9 @@ import type * as wire from '../agent/controller-link.ts';
  * messages are late, duplicated or lost. What the agent sends is recorded.
  */
 export class ScriptedController implements ControllerLink {
-  readonly ladder: Ladder = KEY_LADDERS.fast;
+  ladder: Ladder = KEY_LADDERS.fast;
+  /** How often it asks for a heartbeat. */
+  heartbeatMs = 1_000;
   readonly acks: string[] = [];
   readonly reports: wire.ReportInput[] = [];
   readonly answers: wire.AnswerInput[] = [];
@@ -52,7 +54,8 @@ export class ScriptedController implements ControllerLink {
 
   /** Answers the newest session. */
   accept(): void {
-    this.#listener?.message({ kind: 'session', session: this.session, heartbeatMs: 1_000 });
+    const { session, heartbeatMs } = this;
+    this.#listener?.message({ kind: 'session', session, heartbeatMs });
   }
 
   send(message: DroneMessage): void {

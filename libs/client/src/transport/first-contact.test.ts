@@ -8,14 +8,15 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { WebSocketServer } from 'ws';
 import { createLeasehold, type Leasehold, type LeaseholdOptions } from '../index.ts';
 import { failureOf } from '../testing/outcomes.ts';
+import { clock, endSoon } from '../testing/quick-end.ts';
 
 const TOKEN = `lh_${'x'.repeat(43)}`;
 /** For a connection that is answered: whatever time the machine takes for it. */
 const LONG_MS = 60_000;
 
 function aClient(options: LeaseholdOptions): Leasehold {
-  const client = createLeasehold({ token: TOKEN, connectMs: 100, ...options });
-  onTestFinished(() => client.close());
+  const client = createLeasehold({ token: TOKEN, connectMs: 30, clock, ...options });
+  onTestFinished(() => endSoon(client));
   return client;
 }
 
