@@ -1,7 +1,8 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CliStage } from '../testing/cli-controller.ts';
-import { type Ended, runCommand, startCommand } from '../testing/command-line.ts';
+import { startCommand } from '../testing/command-line.ts';
+import { runHere } from '../testing/in-process.ts';
 
 let cli: CliStage;
 
@@ -70,19 +71,19 @@ test('a context goes to its controllers with its token, and a refused token name
   );
   const { LEASEHOLD_HOME = '', LEASEHOLD_URL = '' } = cli.env;
   const env = { LEASEHOLD_HOME, XDG_CONFIG_HOME: join(cli.home, 'config') };
-  const add = (name: string, token: string) =>
-    startCommand(['context', 'add', name, '--controllers', LEASEHOLD_URL, '--token-stdin'], env, {
-      input: `${token}\n`,
-    }).ended;
+  const here = (...args: string[]) => runHere(args, env);
+  const add = ['context', 'add', '--controllers', LEASEHOLD_URL, '--token-stdin'];
 
-  const added = await Promise.all([add('staging', secret), add('wrong', `lh_${'x'.repeat(43)}`)]);
-  const nowhere = await runCommand(['tokens', 'ls'], env);
-  const used = await runCommand(['context', 'use', 'staging'], env);
-  const list = await runCommand(['keys', 'ls', '--all'], env);
-  const forbidden = await runCommand(['tokens', 'ls'], env);
-  const refused = await runCommand(['keys', 'ls', '--context', 'wrong'], env);
+  // As it ships, whose standard input is that of a process.
+  const added = await startCommand([...add, 'staging'], env, { input: `${secret}\n` }).ended;
+  const wrong = await runHere([...add, 'wrong'], env, `lh_${'x'.repeat(43)}\n`);
+  const nowhere = await here('tokens', 'ls');
+  const used = await here('context', 'use', 'staging');
+  const list = await here('keys', 'ls', '--all');
+  const forbidden = await here('tokens', 'ls');
+  const refused = await here('keys', 'ls', '--context', 'wrong');
 
-  expect(added).toMatchObject([{ exitCode: 0 }, { exitCode: 0 }]);
+  expect([added, wrong]).toMatchObject([{ exitCode: 0 }, { exitCode: 0 }]);
   expect(nowhere).toMatchObject({ exitCode: 3 });
   expect(used).toMatchObject({ exitCode: 0, stderr: '' });
   expect(list).toMatchObject({ exitCode: 0, stderr: '' });
@@ -107,8 +108,7 @@ test('tokens create prints a secret that works, ls lists its token without it, a
   );
   const [, secret = '', tokenId = ''] =
     /^(lh_\S+)\n[^]*`leasehold tokens revoke (\S+)` ends it/u.exec(created.stdout) ?? [];
-  const listAs = (): Promise<Ended> =>
-    runCommand(['keys', 'ls', '--all'], { ...cli.env, LEASEHOLD_TOKEN: secret });
+  const listAs = () => runHere(['keys', 'ls', '--all'], { ...cli.env, LEASEHOLD_TOKEN: secret });
 
   const before = await listAs();
   const list = await cli.run('tokens', 'ls');

@@ -1,13 +1,11 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { closeSync, openSync } from 'node:fs';
-import path from 'node:path';
 import { waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { CliStage, heldLease } from '../testing/cli-controller.ts';
 import { startCommand, type Started } from '../testing/command-line.ts';
+import { startByNpx } from '../testing/npx.ts';
 
-const ROOT = path.join(import.meta.dirname, '..', '..', '..', '..');
 /** A process starts and ends meanwhile. */
 const POLLING = { timeout: 30_000 };
 
@@ -52,9 +50,9 @@ describe('leases acquire, renew and release', () => {
 
     const renewed = await step('renew', leaseId, '--fencing-token', fencingToken).ended;
     const after = await viewOf(key);
-    const released = await step('release', leaseId, '--fencing-token', fencingToken, '--failed')
-      .ended;
-    const again = await step('release', leaseId, '--fencing-token', fencingToken).ended;
+    const release = ['leases', 'release', leaseId, '--fencing-token', fencingToken];
+    const released = await cli.run(...release, '--failed');
+    const again = await cli.run(...release);
 
     expect(renewed.stdout).toMatch(/^Renewed: it is held for another (?:4\d|50)(?:\.\d)? s\.$/mu);
     expect(Date.parse(after?.expiresAt ?? '')).toBeGreaterThan(Date.parse(before?.expiresAt ?? ''));
@@ -68,14 +66,14 @@ describe('leases acquire, renew and release', () => {
     const keys = [aKey(), aKey()];
     const scopes = keys.map((key) => `steps/${key}`);
 
-    const acquired = await step('acquire', ...scopes, '--json').ended;
-    const refused = await step('acquire', `steps/${aKey()}`, ...scopes).ended;
+    const { leases } = await cli.answer<{ leases: Granted[] }>('leases', 'acquire', ...scopes);
+    const refused = await cli.run('leases', 'acquire', `steps/${aKey()}`, ...scopes);
 
-    const { leases } = JSON.parse(acquired.stdout) as { leases: Granted[] };
     expect(leases.map(({ name }) => name)).toEqual(keys);
     expect(refused.exitCode).toBe(6);
     for (const { leaseId, fencingToken } of leases) {
-      const released = await step('release', leaseId, '--fencing-token', fencingToken).ended;
+      const ref = [leaseId, '--fencing-token', fencingToken];
+      const released = await cli.run('leases', 'release', ...ref);
       expect(released.stdout).toBe('Released.\n');
     }
   });
@@ -170,33 +168,9 @@ describe('leases acquire, renew and release', () => {
 });
 
 describe('started by npx, which passes no signal on,', () => {
-  /** A SIGTERM to it ends npx alone. */
-  const startByNpx = (...args: string[]) => {
-    const npx = spawn('npx', ['leasehold', 'leases', ...args], {
-      cwd: ROOT,
-      env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...cli.env },
-      stdio: 'ignore',
-    });
-    onTestFinished(() => void npx.kill());
-    return npx;
-  };
-
-  test.each([
-    ['acquire', []],
-    ['run', ['--', 'true']],
-  ])('a command that waits in line leaves it when npx has ended: %s', async (what, command) => {
-    const key = aKey();
-    await heldLease(cli.api(), ['steps'], key);
-    const npx = startByNpx(what, `steps/${key}`, '--wait', '1m', ...command);
-    await waitUntil(async () => (await waitersOf(key)) === 1);
-    npx.kill('SIGTERM');
-
-    await expect.poll(() => waitersOf(key), POLLING).toBe(0);
-  });
-
   test('a command that runs is stopped when npx has ended', async () => {
     const key = aKey();
-    const npx = startByNpx('run', `steps/${key}`, '--', 'sleep', '1000');
+    const npx = startByNpx(cli, 'run', `steps/${key}`, '--', 'sleep', '1000');
     await waitUntil(async () => (await viewOf(key))?.phase === 'held');
     npx.kill('SIGTERM');
 

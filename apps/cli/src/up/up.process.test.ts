@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
-import { chmod, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,6 +19,8 @@ import {
   startUp,
   type Started,
 } from '../testing/command-line.ts';
+import { runHere } from '../testing/in-process.ts';
+import { echoArgs, echoOf, makeEcho, PATIENT, writeEcho } from '../testing/own-program.ts';
 import { endLeftovers } from './run-record.ts';
 
 let home: string;
@@ -27,28 +29,14 @@ let sources: string;
 let env: Record<string, string>;
 let up: Started;
 let run: RunFile;
-
-/** A part that is killed is back long before soft, even on a busy machine. */
-const PATIENT = {
-  LEASEHOLD_KEY_RENEW_MS: '2500',
-  LEASEHOLD_KEY_SOFT_MS: '16000',
-  LEASEHOLD_KEY_HARD_MS: '18000',
-  LEASEHOLD_KEY_EXPIRE_MS: '22000',
-};
+/** Of a key that the first run held when it was killed. */
+let formerToken: string;
 
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), 'leasehold-up-'));
   env = { LEASEHOLD_HOME: home };
-  sources = await mkdtemp(join(tmpdir(), 'leasehold-sources-'));
-  await chmod(sources, 0o755);
-  await writeEcho('first');
-  // In a folder that backends do not see.
-  const walled = join(home, 'walled.mjs');
-  await writeFile(walled, '');
-  const own = ['--program', 'echo=node echo.mjs', '--program', `walled=node ${walled}`];
-  const program = [...own, '--cwd', sources];
-  const variables = ['--env', 'MODE=dev', '--port-env', 'HTTP_PORT'];
-  ({ up, run } = await startUp(home, [...program, ...variables, '--watch'], PATIENT));
+  sources = await makeEcho('first');
+  ({ up, run } = await startUp(home, echoArgs(sources), PATIENT));
 }, 90_000);
 
 afterAll(async () => {
@@ -58,33 +46,18 @@ afterAll(async () => {
   await rm(sources, { recursive: true, maxRetries: 10 });
 });
 
-/** As an editor does: a new file, which then gets the name. */
-async function writeEcho(version: string, first = ''): Promise<void> {
-  const draft = join(sources, 'echo.mjs~');
-  const answer = `JSON.stringify({ version: '${version}', mode: process.env.MODE })`;
-  await writeFile(
-    draft,
-    `import { createServer } from 'node:http';
-     ${first}
-     createServer((_, response) => response.end(${answer})).listen(process.env.HTTP_PORT, '127.0.0.1');
-     process.on('SIGTERM', () => process.exit(0));`,
-  );
-  await rename(draft, join(sources, 'echo.mjs'));
-}
-
-async function echoOf({ address }: ConnectResult): Promise<unknown> {
-  return (await fetch(`http://${address ?? ''}/`)).json();
-}
+/** Runs `leasehold …` in this process: a process for each command would take ten times as long. */
+const here = (...args: string[]) => runHere(args, env);
 
 async function answer<Value>(...args: string[]): Promise<Value> {
-  const ended = await runCommand([...args, '--json'], env);
+  const ended = await here(...args, '--json');
   expect(ended).toMatchObject({ exitCode: 0, stderr: '' });
   return JSON.parse(ended.stdout) as Value;
 }
 
 /** The exit code and the error code with which `leasehold …` is refused. */
-async function refused(...args: string[]): Promise<{ exitCode: number | null; code: string }> {
-  const { exitCode, stdout, stderr } = await runCommand([...args, '--json'], env);
+async function refused(...args: string[]): Promise<{ exitCode: number | undefined; code: string }> {
+  const { exitCode, stdout, stderr } = await here(...args, '--json');
   expect(stdout).toBe('');
   return { exitCode, code: (JSON.parse(stderr) as { error: { code: string } }).error.code };
 }
@@ -100,7 +73,6 @@ describe('leasehold up', () => {
       droneIds: ['drone-1'],
       programs: [
         { name: 'echo', command: 'node echo.mjs', source: 'from --program' },
-        { name: 'walled', command: expect.any(String) as string, source: 'from --program' },
         {
           name: 'room',
           command: expect.stringMatching(/^node .*server\.mjs$/u) as string,
@@ -173,55 +145,19 @@ describe('leasehold up', () => {
     const first = await answer<ConnectResult>('connect', 'own', '--program', 'echo');
     expect(await echoOf(first)).toEqual({ version: 'first', mode: 'dev' });
 
-    await writeEcho('second');
+    await writeEcho(sources, 'second');
     await waitUntil(() => up.said().stdout.includes('echo.mjs changed: the backend of echo'));
-    await runCommand(['backends', 'watch', first.backendId], env);
+    await here('backends', 'watch', first.backendId);
     const second = await answer<ConnectResult>('connect', 'own', '--program', 'echo');
 
     expect(second).toMatchObject({ spawned: true });
     expect(await echoOf(second)).toEqual({ version: 'second', mode: 'dev' });
   });
 
-  test('a program that has crashed again and again is started at once after a change of its file', async () => {
-    const failing = async (): Promise<number | undefined> => {
-      const { failing: found } = await answer<{ failing: { failures: number } | null }>(
-        ...['keys', 'show', 'fixed'],
-      );
-      return found?.failures;
-    };
-    await writeEcho('bad', 'throw new Error("no table rooms");');
-    await waitUntil(() => up.said().stdout.includes('echo.mjs changed'));
-    for (let crashes = 0; crashes < 3; crashes += 1) {
-      const failed = await runCommand(['connect', 'fixed', '--program', 'echo'], env);
-      expect(failed.exitCode).toBe(1);
-    }
-    expect(await failing()).toBeGreaterThanOrEqual(3);
-    expect(up.said().stdout).toContain('Error: no table rooms');
-
-    await writeEcho('second');
-
-    await waitUntil(async () => (await failing()) === undefined);
-    const fixed = await answer<ConnectResult>('connect', 'fixed', '--program', 'echo');
-    expect(await echoOf(fixed)).toEqual({ version: 'second', mode: 'dev' });
-  });
-
-  test('a program in a folder that backends do not see is named before it starts, and when it has crashed', async () => {
-    const problem = `${home} is hidden from programs: put its files elsewhere`;
-    const [said = ''] = up.said().stdout.split('Running.');
-    expect(said).toContain(`program walled: ${problem}`);
-
-    const failed = await runCommand(['connect', 'walled', '--program', 'walled'], env);
-
-    expect(failed.exitCode).toBe(1);
-    expect(failed.stderr).toContain(problem);
-    await waitUntil(() => up.said().stdout.includes('! key walled, program walled: it crashed'));
-    expect(up.said().stdout).not.toContain('call failed');
-  });
-
   test('config print shows what runs, without a secret unless asked for, and an address for other programs', async () => {
-    const shown = await runCommand(['config', 'print'], env);
+    const shown = await here('config', 'print');
     const whole = await answer<{ databaseUrl: string }>('config', 'print', '--show-secrets');
-    const { stdout: url } = await runCommand(['config', 'print', '--database-url'], env);
+    const { stdout: url } = await here('config', 'print', '--database-url');
     const password = new URL(run.databaseUrl).password;
 
     expect(shown.stdout).toMatch(/^preset +fast$/mu);
@@ -238,7 +174,7 @@ describe('leasehold up', () => {
   });
 
   test('doctor finds nothing wrong', async () => {
-    const { exitCode, stdout } = await runCommand(['doctor'], env);
+    const { exitCode, stdout } = await here('doctor');
 
     expect(stdout).toContain('Nothing is wrong.');
     expect(exitCode).toBe(0);
@@ -278,11 +214,8 @@ describe('exit codes and errors', () => {
 
   test('a wrong token ends with 5, and is not repeated', async () => {
     const token = `lh_${'x'.repeat(43)}`;
-    const ended = await runCommand(['keys', 'ls'], {
-      ...env,
-      LEASEHOLD_URL: run.controllerUrl,
-      LEASEHOLD_TOKEN: token,
-    });
+    const at = { LEASEHOLD_URL: run.controllerUrl, LEASEHOLD_TOKEN: token };
+    const ended = await runHere(['keys', 'ls'], { ...env, ...at });
 
     expect(ended.exitCode).toBe(5);
     expect(ended.stderr).not.toContain(token);
@@ -301,62 +234,15 @@ describe('exit codes and errors', () => {
 });
 
 describe('the end of leasehold up', () => {
-  test('Ctrl-C stops every process and removes run.json', async () => {
-    await answer('connect', 'left', '--program', 'room');
-    up.child.kill('SIGINT');
-    const { exitCode, stderr } = await up.ended;
-
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
-    expect(processesOf(home)).toEqual([]);
-    expect((await runCommand(['keys', 'ls'], env)).exitCode).toBe(3);
-    const print = await runCommand(['config', 'print', '--database-url'], env);
-    expect(print).toMatchObject({ exitCode: 3, stdout: '' });
-    expect(print.stderr).toContain(`Nothing runs in ${home}`);
-  });
-
-  test('after kill -9 the others end by themselves, and the next run continues with the same data', async () => {
-    const before = readFileSync(join(home, 'credentials.json'), 'utf8');
-    const killed = await startUp(home, ['--no-console']);
-    expect(killed.run).toMatchObject({ consoleUrl: null, pids: { console: null } });
-    expect(killed.run.databaseUrl).toBe(run.databaseUrl);
-    expect(readFileSync(join(home, 'credentials.json'), 'utf8')).toBe(before);
-    const own = await answer<ConnectResult>('connect', 'own', '--program', 'echo');
-    expect(await echoOf(own)).toEqual({ version: 'second', mode: 'dev' });
-    expect(killed.run.programs[0]?.source).toMatch(/^kept from an earlier --program/u);
-    const token = (await answer<ConnectResult>('connect', 'kept', '--program', 'room'))
-      .fencingToken;
-    killed.up.child.kill('SIGKILL');
-    await killed.up.ended;
-    await waitUntil(() => processesOf(home).length === 0, { timeoutMs: 30_000 });
-    const port = new URL(run.databaseUrl).port;
-    const other = createServer();
-    await new Promise<void>((resolve) => other.listen(Number(port), '127.0.0.1', resolve));
-
-    ({ up, run } = await startUp(home));
-    other.close();
-    expect(up.said().stdout + up.said().stderr).toContain(`another program uses port ${port}`);
-    expect(new URL(run.databaseUrl).port).not.toBe(port);
-    expect((await readFile(join(home, 'postgres', 'port'), 'utf8')).trim()).toBe(
-      new URL(run.databaseUrl).port,
-    );
-    const kept = await waitUntil(
-      async () => {
-        const again = await answer<ConnectResult>('connect', 'kept', '--program', 'room');
-        return again.spawned ? again : undefined;
-      },
-      { timeoutMs: 20_000, what: 'a new grant of the key' },
-    );
-
-    expect(BigInt(kept.fencingToken)).toBeGreaterThan(BigInt(token));
-  });
-
   test('after kill -9 without a new start no process is left', async () => {
-    await answer('connect', 'left', '--program', 'room');
+    const kept = await answer<ConnectResult>('connect', 'kept', '--program', 'room');
+    formerToken = kept.fencingToken;
     up.child.kill('SIGKILL');
     await up.ended;
 
     await waitUntil(() => processesOf(home).length === 0, {
       timeoutMs: 30_000,
+      pollMs: 200,
       what: 'the end of every process',
     });
 
@@ -380,15 +266,12 @@ describe('what keeps leasehold up from starting', () => {
     expect(processesOf(home)).toEqual([]);
   });
 
-  test.each(['/proc/nowhere', '/dev/null'])(
-    'a home that cannot be made, %s, is named',
-    async (place) => {
-      const ended = await runCommand(['up', '--port', '0'], { LEASEHOLD_HOME: place });
+  test('a home that cannot be made, /proc/nowhere, is named', async () => {
+    const ended = await runCommand(['up', '--port', '0'], { LEASEHOLD_HOME: '/proc/nowhere' });
 
-      expect(ended).toMatchObject({ exitCode: 1 });
-      expect(ended.stderr).toMatch(new RegExp(`${place}.*\\n.*LEASEHOLD_HOME`, 'u'));
-    },
-  );
+    expect(ended).toMatchObject({ exitCode: 1 });
+    expect(ended.stderr).toMatch(/\/proc\/nowhere.*\n.*LEASEHOLD_HOME/u);
+  });
 
   test('refused for its programs, it leaves to the next run what a killed one has left', async () => {
     const place = await mkdtemp(join(tmpdir(), 'leasehold-refused-'));
@@ -409,9 +292,43 @@ describe('what keeps leasehold up from starting', () => {
   });
 
   test('doctor says that nothing runs, and what to do', async () => {
-    const ended = await runCommand(['doctor'], { LEASEHOLD_HOME: join(home, 'nothing') });
+    const ended = await runHere(['doctor'], { LEASEHOLD_HOME: join(home, 'nothing') });
 
     expect(ended.exitCode).toBe(3);
     expect(ended.stdout).toContain('leasehold up');
+  });
+});
+
+describe('the next leasehold up', () => {
+  test('after kill -9 the others end by themselves, and the next run continues with the same data', async () => {
+    const before = readFileSync(join(home, 'credentials.json'), 'utf8');
+    ({ up, run } = await startUp(home, ['--no-console']));
+    expect(run).toMatchObject({ consoleUrl: null, pids: { console: null } });
+    expect(readFileSync(join(home, 'credentials.json'), 'utf8')).toBe(before);
+    const own = await answer<ConnectResult>('connect', 'own-again', '--program', 'echo');
+    expect(await echoOf(own)).toEqual({ version: 'second', mode: 'dev' });
+    expect(run.programs[0]?.source).toMatch(/^kept from an earlier --program/u);
+    const kept = await waitUntil(
+      async () => {
+        const again = await answer<ConnectResult>('connect', 'kept', '--program', 'room');
+        return again.spawned ? again : undefined;
+      },
+      { timeoutMs: 40_000, pollMs: 200, what: 'a new grant of the key' },
+    );
+
+    expect(BigInt(kept.fencingToken)).toBeGreaterThan(BigInt(formerToken));
+  });
+
+  test('Ctrl-C stops every process and removes run.json', async () => {
+    await answer('connect', 'left', '--program', 'room');
+    up.child.kill('SIGINT');
+    const { exitCode, stderr } = await up.ended;
+
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    expect(processesOf(home)).toEqual([]);
+    expect((await here('keys', 'ls')).exitCode).toBe(3);
+    const print = await here('config', 'print', '--database-url');
+    expect(print).toMatchObject({ exitCode: 3, stdout: '' });
+    expect(print.stderr).toContain(`Nothing runs in ${home}`);
   });
 });

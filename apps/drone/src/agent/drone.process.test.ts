@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import path from 'node:path';
-import { freePort } from '@leasehold/testing';
+import { freePort, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { Fleet, OPEN, PATIENT_LADDER, witnessProgram } from '../testing/fleet-fixture.ts';
 import { anotherThan, connect, isBeating, linesOf } from '../testing/fleet-steps.ts';
@@ -67,10 +67,9 @@ describe.concurrent('a drone and its controller', () => {
     });
     await until('it runs', isBeating(fleet, first.backendId));
     const beganAtMs = linesOf(fleet, first.backendId)[0]?.atMs ?? Number.POSITIVE_INFINITY;
-    await until(
-      'it outlives its first grant',
+    await waitUntil(
       () => (linesOf(fleet, first.backendId).at(-1)?.atMs ?? 0) > beganAtMs + ttlMs + 1_000,
-      60_000,
+      { what: 'a line after its first grant', withinMs: 60_000, pollMs: 200 },
     );
     expect(await connect(fleet, { name: 'kept' })).toMatchObject({
       spawned: false,

@@ -2,28 +2,35 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync, statSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { processesWith } from '@leasehold/testing';
+import { processesWith, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { SocketWardenLink } from '../agent/warden-link.ts';
+import type { SocketWardenLink } from '../agent/warden-link.ts';
 import { readWardenRecord } from '../records.ts';
 import { outputOf } from '../testing/backend-output.ts';
 import { testedDrone, type TestedDrone } from '../testing/tested-drone.ts';
 import { until } from '../testing/wait.ts';
-import {
-  createEar,
-  linkOptions,
-  startOf,
-  startWarden,
-  type Ear,
-} from '../testing/warden-fixture.ts';
+import { startOf, startWarden, type Ear, type WardenFixture } from '../testing/warden-fixture.ts';
 
 let drone: TestedDrone;
-beforeAll(() => {
+/** By whose user they run: for tests that neither end a warden nor take its command. */
+const shared = new Map<boolean, { warden: WardenFixture; link: SocketWardenLink; ear: Ear }>();
+beforeAll(async () => {
   drone = testedDrone();
+  for (const isOrdinaryUser of [false, true]) {
+    const warden = await startWarden(drone, { isOrdinaryUser });
+    shared.set(isOrdinaryUser, { warden, ...(await warden.connect()) });
+  }
 });
-afterAll(() => {
+afterAll(async () => {
+  for (const { warden } of shared.values()) await warden[Symbol.asyncDispose]();
   drone[Symbol.dispose]();
 });
+
+function sharedWarden({ isOrdinaryUser } = { isOrdinaryUser: false }) {
+  const found = shared.get(isOrdinaryUser);
+  if (found === undefined) throw new Error('the warden was not started');
+  return found;
+}
 
 /** Sleeps without a handler, recognisable by its own command line. */
 function marked(): { marker: string; sleep: string } {
@@ -31,14 +38,19 @@ function marked(): { marker: string; sleep: string } {
   return { marker, sleep: `exec -a ${marker} sleep 600` };
 }
 
-const nowhere = { socketPath: '/nowhere', secret: '' };
 const bash = { command: '/bin/bash' };
 
-async function untilGone(ear: Ear): Promise<Ear['changes'][number]> {
-  await until('the backend is gone', () => ear.changes.at(-1)?.state === 'gone');
-  const last = ear.changes.at(-1);
-  if (last === undefined) throw new Error('nothing was received');
-  return last;
+type Of = Pick<ReturnType<typeof startOf>, 'backendId'>;
+
+function untilGone(ear: Ear, { backendId }: Of): Promise<Ear['changes'][number]> {
+  const isEnd = (change: Ear['changes'][number]): boolean =>
+    change.backendId === backendId && change.state === 'gone';
+  return waitUntil(() => ear.changes.find(isEnd), { what: 'the end of the backend' });
+}
+
+/** What the warden has of a backend. */
+async function listed(link: SocketWardenLink, { backendId }: Of): Promise<Ear['changes']> {
+  return (await link.list()).filter((one) => one.backendId === backendId);
 }
 
 describe.concurrent.each([
@@ -72,29 +84,27 @@ describe.concurrent.each([
   test('C63 a program without a handler dies at soft, although it is in a PID namespace', async ({
     expect,
   }) => {
-    await using warden = await startWarden(drone, { isOrdinaryUser });
-    const { link, ear } = await warden.connect();
+    const { link, ear } = sharedWarden({ isOrdinaryUser });
     const { marker, sleep } = marked();
+    const request = startOf(sleep, { ...bash, softInMs: 3_000, hardInMs: 60_000 });
 
-    await link.start(startOf(sleep, { ...bash, softInMs: 3_000, hardInMs: 60_000 }));
-    const last = await untilGone(ear);
+    await link.start(request);
+    const last = await untilGone(ear, request);
 
     expect(last).toMatchObject({ stopReason: 'key_expired', isKilled: false, exitCode: 143 });
     expect(processesWith(marker)).toEqual([]);
   });
 
   test('a program that ignores its stop signal dies at hard', async ({ expect }) => {
-    await using warden = await startWarden(drone, { isOrdinaryUser });
-    const { link, ear } = await warden.connect();
+    const { link, ear } = sharedWarden({ isOrdinaryUser });
     const { marker } = marked();
+    const request = startOf(`trap '' TERM; : ${marker}; while :; do sleep 0.1; done`, {
+      softInMs: 5_000,
+      hardInMs: 5_600,
+    });
 
-    const started = await link.start(
-      startOf(`trap '' TERM; : ${marker}; while :; do sleep 0.1; done`, {
-        softInMs: 5_000,
-        hardInMs: 5_600,
-      }),
-    );
-    const last = await untilGone(ear);
+    const started = await link.start(request);
+    const last = await untilGone(ear, request);
 
     expect(last).toMatchObject({ stopReason: 'key_expired', isKilled: true });
     expect(os.uptime() * 1_000).toBeGreaterThanOrEqual(started.hardAtMs);
@@ -111,7 +121,11 @@ describe.concurrent('warden', () => {
 
     link.close();
 
-    await until('the backend is stopped', () => processesWith(marker).length === 0, 10_000);
+    await waitUntil(() => processesWith(marker).length === 0, {
+      what: 'the stop of the backend',
+      withinMs: 10_000,
+      pollMs: 100,
+    });
     const { link: next } = await warden.connect();
     await until('the warden has seen it', async () => (await next.list())[0]?.state === 'gone');
     expect(await next.list()).toMatchObject([{ state: 'gone', stopReason: 'key_expired' }]);
@@ -132,20 +146,18 @@ describe.concurrent('warden', () => {
   test('C49 starts a backend id at most once in its life, even when the first has ended', async ({
     expect,
   }) => {
-    await using warden = await startWarden(drone);
-    const { link, ear } = await warden.connect();
+    const { link, ear } = sharedWarden();
     const request = startOf('exit 0');
     await link.start(request);
-    await untilGone(ear);
+    await untilGone(ear, request);
     await link.forget(request.backendId);
 
     await expect(link.start(request)).rejects.toThrow('started_before');
-    expect(await link.list()).toEqual([]);
+    expect(await listed(link, request)).toEqual([]);
   });
 
   test('starts nothing when soft has passed', async ({ expect }) => {
-    await using warden = await startWarden(drone);
-    const { link } = await warden.connect();
+    const { link } = sharedWarden();
     const { marker, sleep } = marked();
 
     await expect(
@@ -158,8 +170,7 @@ describe.concurrent('warden', () => {
   test.for(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGUSR1'])(
     'stops a program by its own stop signal: %s',
     async (stopSignal, { expect }) => {
-      await using warden = await startWarden(drone);
-      const { link, ear } = await warden.connect();
+      const { warden, link, ear } = sharedWarden();
       const request = startOf(
         `trap 'exit 7' ${stopSignal.slice(3)}; echo up; while :; do sleep 0.05; done`,
         { stopSignal },
@@ -176,7 +187,7 @@ describe.concurrent('warden', () => {
         isKeyLost: false,
       });
 
-      expect(await untilGone(ear)).toMatchObject({
+      expect(await untilGone(ear, request)).toMatchObject({
         exitCode: 7,
         stopReason: 'external',
         isKilled: false,
@@ -187,8 +198,7 @@ describe.concurrent('warden', () => {
   test('kills a program that outlives its grace, and a repeated stop postpones nothing', async ({
     expect,
   }) => {
-    await using warden = await startWarden(drone);
-    const { link, ear } = await warden.connect();
+    const { warden, link, ear } = sharedWarden();
     const stubborn = `trap '' TERM; echo up; while :; do sleep 0.05; done`;
     const [first, second] = ['b-first', 'b-second'].map((backendId) =>
       startOf(stubborn, { backendId, stopGraceMs: 1_000 }),
@@ -205,13 +215,14 @@ describe.concurrent('warden', () => {
     // With a new grace from its second stop, the first program would end after the other one.
     await link.stop({ backendId: second.backendId, ...stop });
     await link.stop({ backendId: first.backendId, ...stop });
-    const gone = (): typeof ear.changes => ear.changes.filter(({ state }) => state === 'gone');
-    await until('both are gone', () => gone().length === 2);
+    const ends = await Promise.all([first, second].map((one) => untilGone(ear, one)));
 
-    expect(gone()).toMatchObject([
-      { backendId: first.backendId, isKilled: true, stopReason: 'external' },
-      { backendId: second.backendId, isKilled: true, stopReason: 'external' },
+    expect(ends).toMatchObject([
+      { isKilled: true, stopReason: 'external' },
+      { isKilled: true, stopReason: 'external' },
     ]);
+    const [earlier, later] = ends.map((end) => ear.changes.indexOf(end));
+    expect(earlier).toBeLessThan(later ?? 0);
   });
 
   test('reports the exit code of a program that ends by itself, and keeps it until it is forgotten', async ({
@@ -219,14 +230,17 @@ describe.concurrent('warden', () => {
   }) => {
     await using warden = await startWarden(drone);
     const { link, ear } = await warden.connect();
-    await link.start(
-      startOf('echo to-out; echo to-err >&2; exit 42', {
-        backendId: 'b-code',
-        meta: { note: 'kept' },
-      }),
-    );
+    const request = startOf('echo to-out; echo to-err >&2; exit 42', {
+      backendId: 'b-code',
+      meta: { note: 'kept' },
+    });
+    await link.start(request);
 
-    expect(await untilGone(ear)).toMatchObject({ exitCode: 42, stopReason: null, isKilled: false });
+    expect(await untilGone(ear, request)).toMatchObject({
+      exitCode: 42,
+      stopReason: null,
+      isKilled: false,
+    });
 
     const next = await warden.connect();
     expect(await next.link.list()).toMatchObject([
@@ -241,70 +255,35 @@ describe.concurrent('warden', () => {
   test('a backend is gone only with its descendants: nothing outlives its main process', async ({
     expect,
   }) => {
-    await using warden = await startWarden(drone);
-    const { link, ear } = await warden.connect();
+    const { link, ear } = sharedWarden();
     const { marker } = marked();
+    const script = `(setsid bash -c 'exec -a ${marker} sleep 600' &) ; sleep 0.3; exit 3`;
+    const request = startOf(script, bash);
 
-    await link.start(
-      startOf(`(setsid bash -c 'exec -a ${marker} sleep 600' &) ; sleep 0.3; exit 3`, bash),
-    );
+    await link.start(request);
 
-    expect(await untilGone(ear)).toMatchObject({ exitCode: 3 });
+    expect(await untilGone(ear, request)).toMatchObject({ exitCode: 3 });
     expect(processesWith(marker)).toEqual([]);
   });
 
   test('a start in a folder that does not exist fails, and leaves nothing behind', async ({
     expect,
   }) => {
-    await using warden = await startWarden(drone);
-    const { link } = await warden.connect();
+    const { link } = sharedWarden();
+    const request = startOf('exit 0', { cwd: '/no/such/folder' });
 
-    await expect(link.start(startOf('exit 0', { cwd: '/no/such/folder' }))).rejects.toThrow(
-      'start_failed',
-    );
+    await expect(link.start(request)).rejects.toThrow('start_failed');
 
-    expect(await link.list()).toEqual([]);
+    expect(await listed(link, request)).toEqual([]);
   });
 
-  test('its socket and its files are for its owner alone', async ({ expect }) => {
-    await using warden = await startWarden(drone);
+  test('its socket and its files are for its owner alone', ({ expect }) => {
+    const { warden } = sharedWarden();
     const record = readWardenRecord(warden.stateDir);
 
     expect(statSync(record?.socketPath ?? '').mode & 0o777).toBe(0o600);
     expect(statSync(path.join(warden.stateDir, 'warden.json')).mode & 0o777).toBe(0o600);
     expect(statSync(path.join(warden.stateDir, 'logs')).mode & 0o777).toBe(0o700);
-  });
-
-  test('ends by itself when nobody needs it, and at once when it is told to', async ({
-    expect,
-  }) => {
-    await using idle = await startWarden(drone);
-    await using told = await startWarden(drone);
-    const { link } = await told.connect();
-    const { marker, sleep } = marked();
-    await link.start(startOf(sleep, bash));
-
-    await link.shutdown();
-
-    await until('the told one ends', () => told.process.exitCode === 0);
-    expect(processesWith(marker)).toEqual([]);
-    await until('the idle one ends', () => idle.process.exitCode === 0);
-    const record = readWardenRecord(idle.stateDir);
-    await expect(
-      SocketWardenLink.connect(record ?? nowhere, linkOptions(createEar())),
-    ).rejects.toThrow('no warden listens');
-  });
-
-  test('stays under 60 MB with fifty backends', async ({ expect }) => {
-    await using warden = await startWarden(drone);
-    const { link } = await warden.connect();
-    for (let count = 0; count < 50; count += 1) await link.start(startOf('exec sleep 600'));
-
-    const status = readFileSync(`/proc/${String(warden.pid)}/status`, 'utf8');
-    const residentKb = Number(/^VmRSS:\s+(\d+)/mu.exec(status)?.[1]);
-
-    expect(residentKb).toBeGreaterThan(0);
-    expect(residentKb).toBeLessThan(60_000);
   });
 });
 

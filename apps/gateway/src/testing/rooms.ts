@@ -7,6 +7,7 @@ import {
   forTest,
   freePort,
   Stage,
+  waitUntil,
   type DroneOptions,
   type GatewayOptions,
   type GatewayProcess,
@@ -19,6 +20,14 @@ import { ask, type AskOptions, type Reply } from './gateway-stage.ts';
 type ConnectInput = Parameters<ControllerApi['keys']['connect']['mutate']>[0];
 type SignInput = Parameters<ControllerApi['gateway']['sign']['mutate']>[0];
 export type Connected = Awaited<ReturnType<ControllerApi['keys']['connect']['mutate']>>;
+
+/** With time to pass something after the last answer of a controller, on a busy machine too. */
+export const LADDER = {
+  renewAfterMs: 1_500,
+  softAfterMs: 8_000,
+  hardAfterMs: 9_000,
+  ttlMs: 11_000,
+};
 
 export class Rooms extends Stage {
   #port = 0;
@@ -78,6 +87,19 @@ export class Rooms extends Stage {
     return { ...connected, url, token };
   }
 
+  /** Opens a WebSocket to a room, which is closed with the stage. */
+  async openSocket(gateway: GatewayProcess, token: string): Promise<RoomSocket> {
+    const socket = new WebSocket(`ws://127.0.0.1:${String(portOf(gateway))}/t/${token}/`);
+    this.onClose(() => socket.terminate());
+    const messages: string[] = [];
+    let isClosed = false;
+    socket.on('message', (data: Buffer) => messages.push(data.toString()));
+    socket.on('error', () => undefined);
+    socket.on('close', () => (isClosed = true));
+    await once(socket, 'open');
+    return { socket, messages, isClosed: () => isClosed };
+  }
+
   /** Asks a room through a gateway. */
   ask(
     gateway: GatewayProcess,
@@ -104,13 +126,8 @@ export interface RoomSocket {
   readonly isClosed: () => boolean;
 }
 
-export async function openRoomSocket(gateway: GatewayProcess, token: string): Promise<RoomSocket> {
-  const socket = new WebSocket(`ws://127.0.0.1:${String(portOf(gateway))}/t/${token}/`);
-  const messages: string[] = [];
-  let isClosed = false;
-  socket.on('message', (data: Buffer) => messages.push(data.toString()));
-  socket.on('error', () => undefined);
-  socket.on('close', () => (isClosed = true));
-  await once(socket, 'open');
-  return { socket, messages, isClosed: () => isClosed };
+/** What a room answers to a text. */
+export async function echoOf({ socket, messages }: RoomSocket, text: string): Promise<string> {
+  socket.send(text);
+  return waitUntil(() => messages.find((one) => one.endsWith(` ${text}`)));
 }

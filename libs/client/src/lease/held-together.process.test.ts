@@ -15,6 +15,8 @@ const on = useController();
 const { aClient } = on;
 
 const NAMESPACE = ['together'];
+/** How often to look whether leases were renewed, which takes seconds. */
+const SELDOM_MS = 250;
 
 /** New names, and the scopes with them. */
 function someScopes(count: number) {
@@ -75,12 +77,13 @@ describe.each(['ws', 'http'] as const)('several leases over %s', (transport) => 
 
     await using leases = await waiting;
     const before = await Promise.all(scopes.map(shown));
-    await waitUntil(async () => {
+    const areRenewed = async (): Promise<boolean> => {
       const now = await Promise.all(scopes.map(shown));
       return now.every(
         (lease, place) => (lease?.expiresAt ?? '') > (before[place]?.expiresAt ?? ''),
       );
-    });
+    };
+    await waitUntil(areRenewed, { pollMs: SELDOM_MS });
     expect(leases.isHeld).toBe(true);
   });
 });
@@ -117,7 +120,9 @@ describe('several leases of one process', () => {
 
     const other = () => shown({ key: leases.grants[1]?.key ?? '' });
     const atLoss = await other();
-    await waitUntil(async () => ((await other())?.expiresAt ?? '') > (atLoss?.expiresAt ?? 'x'));
+    const isRenewed = async (): Promise<boolean> =>
+      ((await other())?.expiresAt ?? '') > (atLoss?.expiresAt ?? 'x');
+    await waitUntil(isRenewed, { pollMs: SELDOM_MS });
     expect(leases.isHeld).toBe(false);
     expect(await leases.release('failed')).toBe('revoked');
     expect((await other())?.phase).toBe('free');

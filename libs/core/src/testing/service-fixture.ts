@@ -8,7 +8,7 @@ import { PrismaClient } from '@leasehold/keys-core/prisma';
 import { createBootClock } from '@leasehold/service-kit/boot-clock';
 import { DEFAULT_SCHEMA } from '@leasehold/service-kit/database-url';
 import { systemIds } from '@leasehold/service-kit/system-ids';
-import { createTestDatabase, setMeaningOddly, startUrlProxy } from '@leasehold/testing';
+import { createTestDatabase, setMeaningOddly, someOf, startUrlProxy } from '@leasehold/testing';
 import pg from 'pg';
 import { onTestFinished } from 'vitest';
 import {
@@ -99,10 +99,12 @@ function openPg(url: string): OpenClient<PgTransaction> {
   };
 }
 
-/** The kinds of client that a service may use. */
-export const CLIENTS: { name: string; open: Open<unknown> }[] = [
-  { name: 'a Prisma client', open: openPrisma },
-  { name: 'a pg pool', open: openPg },
+interface ClientKind {
+  readonly name: string;
+  readonly open: Open<unknown>;
+}
+
+const PG_POOLS: readonly ClientKind[] = [
   {
     name: 'a pg pool, and a database whose settings are odd',
     async open(url) {
@@ -110,15 +112,43 @@ export const CLIENTS: { name: string; open: Open<unknown> }[] = [
       return openPg(url);
     },
   },
+  { name: 'a pg pool', open: openPg },
+];
+
+/** The kinds of client that a service may use. In the gate, odd settings stand for the usual ones too. */
+export const CLIENTS: readonly ClientKind[] = [
+  { name: 'a Prisma client', open: openPrisma },
+  ...someOf(PG_POOLS),
 ];
 
 /** A service with its table `lease`, in a database of the test's own. */
 export async function aService<Tx>(open: Open<Tx>, around?: Around<Tx>): Promise<Service<Tx>> {
   const { url } = await createTestDatabase();
+  const { service, close } = await openService(open, { url, around });
+  onTestFinished(close);
+  return service;
+}
+
+interface OpenService<Tx> {
+  readonly service: Service<Tx>;
+  readonly close: () => Promise<void>;
+}
+
+/** As {@link aService}, for several tests. */
+export async function openService<Tx>(
+  open: Open<Tx>,
+  { url, around }: Omit<Place<Tx>, 'observer'>,
+): Promise<OpenService<Tx>> {
   const observer = new pg.Pool({ connectionString: url });
-  onTestFinished(() => observer.end());
   await observer.query('create table public.lease (id serial, note text not null)');
-  return serviceOn(open, { url, observer, around });
+  const { service, close } = await serviceOn(open, { url, observer, around });
+  return {
+    service,
+    async close() {
+      await close();
+      await observer.end();
+    },
+  };
 }
 
 interface Place<Tx> {
@@ -130,14 +160,11 @@ interface Place<Tx> {
 async function serviceOn<Tx>(
   open: Open<Tx>,
   { url, observer, around = (database) => database }: Place<Tx>,
-): Promise<Service<Tx>> {
+): Promise<OpenService<Tx>> {
   const client = await open(url);
-  onTestFinished(async () => {
-    await client.close();
-  });
   const ours = async (text: string): Promise<unknown[]> =>
     (await observer.query<Record<string, unknown>>(text)).rows;
-  return {
+  const service: Service<Tx> = {
     core: createLeaseholdCore({ database: around(client.database) }),
     write: (tx, note) => client.write(tx, note),
     setting: (tx, name) => client.setting(tx, name),
@@ -155,8 +182,18 @@ async function serviceOn<Tx>(
          where lease_id = '${leaseId}'`,
       );
     },
-    another: () => serviceOn(open, { url, observer }),
+    async another() {
+      const other = await serviceOn(open, { url, observer });
+      onTestFinished(other.close);
+      return other.service;
+    },
     onSilentLine: () => openOnSilentLine(open, url),
+  };
+  return {
+    service,
+    async close() {
+      await client.close();
+    },
   };
 }
 

@@ -4,73 +4,28 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promis
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, waitUntil } from '@leasehold/testing';
-import { expect, onTestFinished, test } from 'vitest';
-import { createDatabase } from '../migrate.ts';
-import { supervisePostgres, type SupervisedPostgresOptions } from './embedded-postgres.ts';
+import { freePort } from '@leasehold/testing';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { supervising, supervisingNew } from '../../testing/supervised-postgres.ts';
+import { supervisePostgres } from './embedded-postgres.ts';
 
-const HOUR_MS = 3_600_000;
+/** One cluster for all tests that start it: to make one takes longer than any of them. */
+let folder: string;
+let dataDir: string;
 
-interface Setup extends SupervisedPostgresOptions {
-  readonly gaveUp: unknown[];
-  /** Fulfilled when the first pause is over, and the next start begins. */
-  readonly restarted: Promise<void>;
-}
-
-/** Time passes only in pauses, each of which lasts an hour. */
-async function setUp(): Promise<Setup> {
-  const folder = await mkdtemp(join(tmpdir(), 'leasehold-supervised-'));
-  onTestFinished(() => rm(folder, { recursive: true, maxRetries: 10 }));
-  let nowMs = 0;
-  const gaveUp: unknown[] = [];
-  let restart = (): void => undefined;
-  const restarted = new Promise<void>((resolve) => (restart = resolve));
-  return {
-    dataDir: join(folder, 'postgres'),
-    log: () => undefined,
-    gaveUp,
-    restarted,
-    hooks: {
-      restarting: () => undefined,
-      restarted: () => undefined,
-      gaveUp: (_name, death) => gaveUp.push(death),
-    },
-    supervision: {
-      random: () => 0,
-      stop: new AbortController().signal,
-      time: {
-        nowMs: () => nowMs,
-        pause() {
-          nowMs += HOUR_MS;
-          restart();
-          return Promise.resolve();
-        },
-      },
-    },
-  };
-}
-
-test('H-restart-count: PostgreSQL that is killed once an hour is started again each time', async () => {
-  const { gaveUp, ...options } = await setUp();
-  const database = await supervisePostgres(options);
-  onTestFinished(() => database.stop());
-
-  for (let deaths = 0; deaths < 6; deaths += 1) {
-    const { pid } = database;
-    process.kill(pid, 'SIGKILL');
-    await waitUntil(() => database.pid !== pid || gaveUp.length > 0);
-  }
-
-  expect(gaveUp).toEqual([]);
-  await expect(createDatabase(database.url('leasehold'))).resolves.toBe(true);
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'leasehold-supervised-'));
+  dataDir = join(folder, 'postgres');
+  await mkdir(dataDir, { mode: 0o700 });
 });
 
+afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
+
 test('the port stays the same from start to start; when another program has it, a new one does', async () => {
-  const options = await setUp();
-  const portFile = join(options.dataDir, 'port');
+  const options = supervising(dataDir);
+  const portFile = join(dataDir, 'port');
   // Between a stop and the next start nobody is given this one.
   const port = await freePort();
-  await mkdir(options.dataDir, { mode: 0o700 });
   await writeFile(portFile, String(port));
   const first = await supervisePostgres(options);
   await first.stop();
@@ -90,18 +45,6 @@ test('the port stays the same from start to start; when another program has it, 
   expect(await readFile(portFile, 'utf8')).toBe(`${String(third.port)}\n`);
 });
 
-test('a file without a port does not matter, whatever is in it', async () => {
-  const options = await setUp();
-  await mkdir(options.dataDir, { mode: 0o700 });
-  for (const kept of ['', 'x', '0', '65536', '-1']) {
-    await writeFile(join(options.dataDir, 'port'), kept);
-    const database = await supervisePostgres(options);
-    await database.stop();
-
-    expect(database, kept).toMatchObject({ lostPort: undefined });
-  }
-});
-
 test.each([
   [
     'that has files and no cluster',
@@ -114,7 +57,7 @@ test.each([
     /ELOOP/u,
   ],
 ])('a data folder %s is refused, and left as it is', async (_what, damage, message) => {
-  const options = await setUp();
+  const options = await supervisingNew();
   const data = join(options.dataDir, 'data');
   await mkdir(data, { recursive: true, mode: 0o700 });
   await writeFile(join(data, 'precious'), 'data');
@@ -130,33 +73,22 @@ test.each([
   expect(await readFile(join(options.dataDir, 'password'), 'utf8')).toBe('its password');
 });
 
-test('an empty data folder is used', async () => {
-  const options = await setUp();
-  await mkdir(join(options.dataDir, 'data'), { recursive: true, mode: 0o700 });
-
-  const database = await supervisePostgres(options);
-  onTestFinished(() => database.stop());
-
-  await expect(createDatabase(database.url('leasehold'))).resolves.toBe(true);
-  expect(database).toMatchObject({ dir: options.dataDir, notice: undefined });
-});
-
 test('a stop while PostgreSQL is being restarted leaves no PostgreSQL process', async () => {
-  const { restarted, ...options } = await setUp();
+  const { restarted, ...options } = supervising(dataDir);
   const database = await supervisePostgres(options);
   process.kill(database.pid, 'SIGKILL');
   await restarted;
 
   await database.stop();
 
-  expect(workersIn(join(options.dataDir, 'data'))).toEqual([]);
+  expect(workersIn(join(dataDir, 'data'))).toEqual([]);
 });
 
 /** Processes whose working folder is the data folder, as that of every PostgreSQL process is. */
-function workersIn(dataDir: string): string[] {
+function workersIn(data: string): string[] {
   return readdirSync('/proc').filter((pid) => {
     try {
-      return /^\d+$/u.test(pid) && readlinkSync(join('/proc', pid, 'cwd')) === dataDir;
+      return /^\d+$/u.test(pid) && readlinkSync(join('/proc', pid, 'cwd')) === data;
     } catch {
       return false;
     }

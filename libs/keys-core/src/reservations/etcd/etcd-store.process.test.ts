@@ -33,16 +33,6 @@ function storeOf(
 
 describeReservationStore('etcd', () => Promise.resolve(storeOf()));
 
-describeReservationStore('etcd, remembered in PostgreSQL', async () => {
-  const { store } = await openKernel();
-  return createRememberingStore(storeOf(), {
-    store,
-    onForgotten: (error) => {
-      throw error;
-    },
-  });
-});
-
 /** Stops these members from answering for the time of a test. */
 async function freeze(cluster: TestEtcd, indexes: readonly number[]): Promise<void> {
   onTestFinished(async () => {
@@ -131,23 +121,6 @@ describe('etcd under faults', () => {
     expect(await storeOf().put(otherKey, anId())).toMatchObject({ outcome: 'existing' });
   });
 
-  test('nearby reads go to the first member while it answers, and to the next when it does not', async () => {
-    const first = await startEtcd();
-    onTestFinished(() => first.stop());
-    const [firstUrl] = first.endpoints;
-    const key = aKey();
-    const [here, there] = [anId(), anId('dc2')];
-    // Two etcds that know different things: what is read says which was asked.
-    await storeOf(first.endpoints).put(key, here);
-    await storeOf().put(key, there);
-    const store = storeOf([firstUrl ?? '', ...etcd.endpoints], PATIENT);
-
-    for (let times = 0; times < 20; times += 1) expect(await store.readNearby(key)).toBe(here);
-    await first.kill(0);
-
-    expect(await waitUntil(() => store.readNearby(key))).toBe(there);
-  });
-
   test('answers of an etcd that is not the one from before are not believed', async () => {
     const store = storeOf();
     const key = aKey();
@@ -165,79 +138,6 @@ describe('etcd under faults', () => {
     expect(await store.read(key)).toBeDefined();
   });
 
-  test('answers of an etcd that was restored from a backup are not believed, though it kept its id', async () => {
-    const own = await startEtcd();
-    onTestFinished(() => own.stop());
-    const restore = await own.backUp();
-    const [reader, writer] = [storeOf(own.endpoints), storeOf(own.endpoints)];
-    const key = aKey();
-    await writer.put(key, anId());
-    await reader.read(key);
-
-    await restore();
-
-    expect(await storeOf(own.endpoints).read(key)).toBeUndefined();
-    const unbelieved = { code: 'reservation.store_unreachable' };
-    await expect(reader.read(key)).rejects.toMatchObject(unbelieved);
-    // Its own write brings etcd to the revision of the lost write.
-    await expect(writer.put(aKey(), anId())).rejects.toMatchObject(unbelieved);
-    await storeOf(own.endpoints).put(aKey(), anId());
-    await expect(reader.read(key)).rejects.toMatchObject(unbelieved);
-    await expect(writer.read(key)).rejects.toMatchObject(unbelieved);
-  });
-
-  test.each(['a reservation', 'a beat'] as const)(
-    'C40 nothing is written to an etcd that was restored to before %s of this process, so that nobody reads it there',
-    async (what) => {
-      const own = await startEtcd();
-      onTestFinished(() => own.stop());
-      const store = storeOf(own.endpoints);
-      await store.read(aKey());
-      const restore = await own.backUp();
-      if (what === 'a beat') await waitUntil(() => store.beat(what).then(() => true));
-      else await waitUntil(() => store.put(aKey(), anId()));
-      await restore();
-      const fresh = storeOf(own.endpoints);
-      // It is further than it was: its revision does not show that it was restored.
-      for (let times = 0; times < 5; times += 1) await waitUntil(() => fresh.put(aKey(), anId()));
-
-      const [key, { fromId, ...to }] = [aKey(), aPointer()];
-      const unbelieved = { code: 'reservation.store_unreachable' };
-      await expect(store.put(key, anId())).rejects.toMatchObject(unbelieved);
-      await expect(store.putPointer({ fromId, ...to })).rejects.toMatchObject(unbelieved);
-      await expect(store.read(key)).rejects.toMatchObject(unbelieved);
-
-      expect(await fresh.read(key)).toBeUndefined();
-      expect(await fresh.readPointer(fromId)).toBeUndefined();
-    },
-  );
-
-  test('C40 beats of many processes, and writes whose answer is lost, are taken for no restore', async () => {
-    const proxy = await startFaultProxy({
-      host: '127.0.0.1',
-      port: Number(new URL(etcd.endpoints[0] ?? '').port),
-    });
-    onTestFinished(() => proxy.close());
-    const stores = Array.from({ length: 3 }, () =>
-      storeOf([`http://127.0.0.1:${String(proxy.port)}`]),
-    );
-    await Promise.all(stores.map((store, index) => store.beat(`dc1/${String(index)}`)));
-
-    for (const direction of ['down', 'up'] as const) {
-      const lostBefore = proxy.lostBytesCount;
-      proxy.drop(direction);
-      const puts = stores.map((store) => store.put(aKey(), anId()).catch(() => undefined));
-      await waitUntil(() => proxy.lostBytesCount > lostBefore);
-      await Promise.all(puts);
-      proxy.heal();
-      const key = aKey();
-      await Promise.all(stores.map((store) => waitUntil(() => store.put(key, anId()))));
-    }
-
-    const ids = await Promise.all(stores.map((store) => store.read(aKey())));
-    expect(ids).toEqual([undefined, undefined, undefined]);
-  });
-
   test('what Leasehold did not write is not taken for a reservation', async () => {
     const raw = new Etcd3({ hosts: [...etcd.endpoints] });
     onTestFinished(() => {
@@ -250,6 +150,48 @@ describe('etcd under faults', () => {
     await expect(storeOf().read(['test', 'odd'])).rejects.toMatchObject({ code: 'internal.error' });
     await expect(storeOf().readPointer(fromId)).rejects.toMatchObject({ code: 'internal.error' });
   });
+});
+
+describe('an etcd that was restored from a backup', () => {
+  let own: TestEtcd;
+  /** Of processes that have written since the backup, by what they wrote. */
+  const writers = new Map<string, EtcdReservationStore>();
+  let fresh: EtcdReservationStore;
+  const open = (): EtcdReservationStore =>
+    createEtcdReservationStore({ endpoints: own.endpoints, clock: MACHINE_CLOCK });
+
+  beforeAll(async () => {
+    own = await startEtcd();
+    const [putter, beater] = [open(), open()];
+    writers.set('a reservation', putter).set('a beat', beater);
+    await Promise.all([putter.read(aKey()), beater.read(aKey())]);
+    const restore = await own.backUp();
+    await waitUntil(() => putter.put(aKey(), anId()));
+    await waitUntil(() => beater.beat('a beat').then(() => true));
+    await restore();
+    fresh = open();
+    // It is further than it was: its revision does not show that it was restored.
+    for (let times = 0; times < 5; times += 1) await waitUntil(() => fresh.put(aKey(), anId()));
+  });
+  afterAll(async () => {
+    await Promise.all([fresh, ...writers.values()].map((store) => store.close()));
+    await own.stop();
+  });
+
+  test.each(['a reservation', 'a beat'])(
+    'C40 nothing is written to an etcd that was restored to before %s of this process, so that nobody reads it there',
+    async (what) => {
+      const store = writers.get(what) ?? fresh;
+      const [key, { fromId, ...to }] = [aKey(), aPointer()];
+      const unbelieved = { code: 'reservation.store_unreachable' };
+      await expect(store.put(key, anId())).rejects.toMatchObject(unbelieved);
+      await expect(store.putPointer({ fromId, ...to })).rejects.toMatchObject(unbelieved);
+      await expect(store.read(key)).rejects.toMatchObject(unbelieved);
+
+      expect(await fresh.read(key)).toBeUndefined();
+      expect(await fresh.readPointer(fromId)).toBeUndefined();
+    },
+  );
 });
 
 test('C41 what was resolved once is resolved by a new controller while etcd is unreachable', async () => {
