@@ -4,11 +4,29 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { writeAudit } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
-import { expect, onTestFinished, test } from 'vitest';
-import { startTestController, type TestController } from './testing/test-controller.ts';
+import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from './testing/test-controller.ts';
 import { createWebhook, type WebhookConfig } from './webhook.ts';
 
 const SECRET = 'a secret of the webhook of these tests';
+
+/** It has no webhook by itself. */
+let on: TestController;
+
+beforeAll(async () => {
+  const { close, ...started } = await openTestController();
+  on = started;
+  return close;
+});
+
+/** The next one begins with what comes next. */
+beforeEach(async () => {
+  await on.controller.store.general.$executeRaw`delete from webhook`;
+});
 
 interface Received {
   readonly headers: IncomingMessage['headers'];
@@ -51,7 +69,6 @@ const configOf = (url: string, change: Partial<WebhookConfig> = {}): WebhookConf
  * transactions of other tests, in other databases of the cluster, may make events late.
  */
 async function open(url: string, change: Partial<WebhookConfig> = {}) {
-  const on = await startTestController();
   const { stats } = await on.client('viewer');
   const outcomes: string[] = [];
   const webhook = createWebhook({
@@ -70,15 +87,11 @@ async function open(url: string, change: Partial<WebhookConfig> = {}) {
   });
   const round = (): Promise<void> => webhook.runOnce(new AbortController().signal);
   await round();
-  return { on, round, outcomes, webhook, service: webhook.service };
+  return { round, outcomes, webhook, service: webhook.service };
 }
 
 /** An entry that is old enough to be sent. */
-async function act(
-  on: TestController,
-  action: 'tokens.revoke' | 'tokens.create',
-  reason = 'lost',
-): Promise<void> {
+async function act(action: 'tokens.revoke' | 'tokens.create', reason = 'lost'): Promise<void> {
   const { general } = on.controller.store;
   await writeAudit(general, {
     actor: 'ann',
@@ -95,10 +108,10 @@ const bodyOf = ({ text }: Received): Record<string, unknown> =>
 
 test('chosen entries of the audit are sent, signed, and others are not', async () => {
   const { url, received } = await receiver((response) => response.end());
-  const { on, round, outcomes } = await open(url);
+  const { round, outcomes } = await open(url);
 
-  await act(on, 'tokens.create');
-  await act(on, 'tokens.revoke');
+  await act('tokens.create');
+  await act('tokens.revoke');
   await round();
   await round();
 
@@ -121,10 +134,10 @@ test('chosen entries of the audit are sent, signed, and others are not', async (
 });
 
 /** Two entries, the older one with the smaller id, and when they say that they were written, in seconds from now. */
-async function actTwice(on: TestController, [older, newer]: readonly [number, number]) {
+async function actTwice([older, newer]: readonly [number, number]) {
   const { general } = on.controller.store;
-  await act(on, 'tokens.revoke', 'older');
-  await act(on, 'tokens.revoke', 'newer');
+  await act('tokens.revoke', 'older');
+  await act('tokens.revoke', 'newer');
   await general.$executeRaw`
     update audit set at = clock_timestamp()
       + case reason when 'older' then ${older}::int else ${newer}::int end * interval '1 second'`;
@@ -135,9 +148,9 @@ const reasonsOf = (received: readonly Received[]): unknown[] =>
 
 test('an entry of the audit that may not be settled is not passed over for an older time of the next one', async () => {
   const { url, received } = await receiver((response) => response.end());
-  const { on, round } = await open(url);
+  const { round } = await open(url);
 
-  await actTwice(on, [3, -10]);
+  await actTwice([3, -10]);
   await round();
   expect(received).toEqual([]);
   await on.controller.store.general.$executeRaw`update audit set at = at - interval '20 seconds'`;
@@ -148,9 +161,9 @@ test('an entry of the audit that may not be settled is not passed over for an ol
 
 test('an entry of the audit from before the clock stepped back is sent, and does not wait for the clock', async () => {
   const { url, received } = await receiver((response) => response.end());
-  const { on, round } = await open(url);
+  const { round } = await open(url);
 
-  await actTwice(on, [3_600, -10]);
+  await actTwice([3_600, -10]);
   await round();
 
   expect(reasonsOf(received)).toEqual(['older', 'newer']);
@@ -161,8 +174,8 @@ test('a message that fails is sent again with the same id when its time has come
     response.statusCode = nth === 1 ? 500 : 204;
     response.end();
   });
-  const { on, round, service } = await open(url);
-  await act(on, 'tokens.revoke');
+  const { round, service } = await open(url);
+  await act('tokens.revoke');
 
   await round();
   await round();
@@ -186,10 +199,10 @@ test('a message that fails again and again is dropped, and the next one is sent'
     response.statusCode = nth === 1 ? 400 : 200;
     response.end();
   });
-  const { on, round, outcomes } = await open(url);
+  const { round, outcomes } = await open(url);
   const { general } = on.controller.store;
-  await act(on, 'tokens.revoke');
-  await act(on, 'tokens.revoke');
+  await act('tokens.revoke');
+  await act('tokens.revoke');
   await general.$executeRaw`update webhook set tries = 11`;
 
   await round();
@@ -205,7 +218,6 @@ type Concerns = Overview['health']['concerns'];
 
 /** Controllers whose webhooks are told what needs attention. */
 async function toldOf(url: string) {
-  const on = await startTestController();
   const { stats } = await on.client('viewer');
   const overview = await stats.overview.query({ windowMinutes: 5 });
   const outcomes: string[] = [];
@@ -239,7 +251,7 @@ async function toldOf(url: string) {
   };
   const retryNow = () =>
     on.controller.store.general.$executeRaw`update webhook set next_try_at = null`;
-  return { on, outcomes, retryNow, openController, round: await openController() };
+  return { outcomes, retryNow, openController, round: await openController() };
 }
 
 const CONCERN = { kind: 'drone_lost', tone: 'warn', since: null, face: null, count: 1 } as const;
@@ -254,8 +266,8 @@ test('a message has the tries that it has failed, whether others come before it,
     response.statusCode = nth === 2 ? 200 : 500;
     response.end();
   });
-  const { on, round, retryNow, outcomes } = await toldOf(url);
-  await act(on, 'tokens.revoke');
+  const { round, retryNow, outcomes } = await toldOf(url);
+  await act('tokens.revoke');
   await on.controller.store.general.$executeRaw`update webhook set tries = 11`;
 
   await round([{ ...CONCERN, droneId: 'd1' }]);
@@ -296,10 +308,10 @@ async function slowReceiver() {
 
 test('a message is sent by one controller, while others do the same in a hold-off', async () => {
   const { url, received, answerFirst } = await slowReceiver();
-  const { on, round, openController } = await toldOf(url);
+  const { round, openController } = await toldOf(url);
   const otherRound = await openController();
   const concerns = [{ ...CONCERN, droneId: 'd1' }];
-  await act(on, 'tokens.revoke');
+  await act('tokens.revoke');
 
   const sending = round(concerns);
   await waitUntil(() => received[0]);
@@ -314,7 +326,7 @@ test('a message is sent by one controller, while others do the same in a hold-of
 
 test('of controllers that come to the same message at once, one sends it', async () => {
   const { url, received, answerFirst } = await slowReceiver();
-  const { on, openController } = await toldOf(url);
+  const { openController } = await toldOf(url);
   const gate = { count: 0, open: (): void => undefined, isOpen: Promise.resolve() };
   const both = (): Promise<void> => {
     gate.count += 1;
@@ -322,7 +334,7 @@ test('of controllers that come to the same message at once, one sends it', async
     return gate.isOpen;
   };
   const rounds = [await openController(both), await openController(both)];
-  await act(on, 'tokens.revoke');
+  await act('tokens.revoke');
 
   gate.count = 0;
   gate.isOpen = new Promise((resolve) => {
@@ -342,7 +354,7 @@ test('the failures of an end are not counted any more when the alarm is on again
     response.statusCode = nth === 2 ? 500 : 200;
     response.end();
   });
-  const { on, round, retryNow } = await toldOf(url);
+  const { round, retryNow } = await toldOf(url);
   const concerns = [{ ...CONCERN, droneId: 'd1' }];
 
   await round(concerns);
@@ -380,7 +392,6 @@ test('a controller does not judge by an overview from before the alarms that ano
 
 test('entries of the audit are sent when what needs attention cannot be read, and the round fails', async () => {
   const { url, received } = await receiver((response) => response.end());
-  const on = await startTestController();
   const webhook = createWebhook({
     store: on.controller.store,
     datacenter: 'local',
@@ -392,7 +403,7 @@ test('entries of the audit are sent when what needs attention cannot be read, an
   const round = () => webhook.runOnce(new AbortController().signal);
 
   await expect(round()).rejects.toThrow('too slow');
-  await act(on, 'tokens.revoke');
+  await act('tokens.revoke');
   await expect(round()).rejects.toThrow('too slow');
 
   expect(typesOf(received)).toEqual(['audit']);
@@ -420,7 +431,7 @@ test('drones that become too many to be named are not over, and are named when t
 
 test('alarms are told once when they begin and once when they end', async () => {
   const { url, received } = await receiver((response) => response.end());
-  const { on, round } = await open(url, { format: 'slack', secret: null });
+  const { round } = await open(url, { format: 'slack', secret: null });
   const { general } = on.controller.store;
   /** The overview is kept for some seconds. */
   const roundsUntil = (count: number): Promise<unknown> =>
@@ -455,8 +466,8 @@ test('a test is sent at once, and its failure is told', async () => {
     if (nth === 1) response.end();
     else response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end();
   });
-  const on = await startTestController({ webhook: configOf(url) });
-  const admin = await on.client('admin');
+  const configured = await startTestController({ webhook: configOf(url) });
+  const admin = await configured.client('admin');
 
   expect(await admin.webhook.test.mutate()).toEqual({ outcome: 'sent' });
   expect(bodyOf(received[0] as Received)).toMatchObject({ type: 'test' });
@@ -469,7 +480,7 @@ test('a test is sent at once, and its failure is told', async () => {
 });
 
 test('without a webhook there is nothing to show and nothing to test', async () => {
-  const admin = await (await startTestController()).client('admin');
+  const admin = await on.client('admin');
 
   expect(await admin.webhook.get.query()).toBeNull();
   await expect(admin.webhook.test.mutate()).rejects.toMatchObject({
@@ -479,8 +490,8 @@ test('without a webhook there is nothing to show and nothing to test', async () 
 
 test('a round that has sent as many messages as one may reports that there is more', async () => {
   const { url, received } = await receiver((response) => response.end());
-  const { on, webhook } = await open(url);
-  for (let nth = 0; nth < 51; nth += 1) await act(on, 'tokens.revoke');
+  const { webhook } = await open(url);
+  for (let nth = 0; nth < 51; nth += 1) await act('tokens.revoke');
   let moreCount = 0;
   const round = () => webhook.runOnce(new AbortController().signal, () => (moreCount += 1));
 
@@ -492,9 +503,9 @@ test('a round that has sent as many messages as one may reports that there is mo
 
 test('what callers write makes neither a link nor a mention in Slack', async () => {
   const { url, received } = await receiver((response) => response.end());
-  const { on, round } = await open(url, { format: 'slack', secret: null });
+  const { round } = await open(url, { format: 'slack', secret: null });
 
-  await act(on, 'tokens.revoke', '<!channel> <https://evil.example|sign in> & more');
+  await act('tokens.revoke', '<!channel> <https://evil.example|sign in> & more');
   await round();
 
   const text =
@@ -504,8 +515,8 @@ test('what callers write makes neither a link nor a mention in Slack', async () 
 
 test('a controller that stops does not wait for a receiver that is slow, and counts no failure', async () => {
   const { url, received } = await receiver(() => undefined);
-  const { on, webhook, service, outcomes } = await open(url);
-  await act(on, 'tokens.revoke');
+  const { webhook, service, outcomes } = await open(url);
+  await act('tokens.revoke');
   const stopping = new AbortController();
 
   const running = webhook.runOnce(stopping.signal);

@@ -1,27 +1,28 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { databaseFailureOf } from '@leasehold/keys-core/postgres';
-import { waitUntil } from '@leasehold/testing';
+import { createTestDatabase, waitUntil } from '@leasehold/testing';
 import type { LeaseUseCase, ServiceTransaction } from './index.ts';
-import { aService, CLIENTS, type Service } from './testing/service-fixture.ts';
+import { aService, CLIENTS, openService, type Service } from './testing/service-fixture.ts';
 
-/** A lease on `test/<key>` for a minute, with the hooks that a test gives it. */
+/** A lease on `test.<key>/<key>` for a minute, with the hooks that a test gives it. */
 function aLease<Tx>(
   key: string,
   hooks: Partial<LeaseUseCase<string, Tx>> = {},
 ): LeaseUseCase<string, Tx> {
   const id = randomUUID();
-  const scope = { namespace: ['test'], key };
+  const scope = { namespace: ['test', key], key };
   return { key: () => id, scope: () => scope, durationMs: () => 60_000, ...hooks };
 }
 
-/** Acquires or fails the test. */
-async function acquired<Tx>(service: Service<Tx>, holder: string, key = 'thing') {
+/** Acquires a lease of the test's own, or fails the test. */
+async function acquired<Tx>(service: Service<Tx>, holder: string) {
   const coordinator = service.core.coordinator({ holder });
+  const key = randomUUID();
   const lease = aLease<Tx>(key);
   const answer = await coordinator.acquire(lease, 0);
   if (answer.outcome !== 'granted') throw new Error(`the lease is ${answer.outcome}`);
-  return { coordinator, lease, ref: answer };
+  return { coordinator, key, lease, ref: answer };
 }
 
 /** For how long the server lets the transaction wait for its next statement. */
@@ -43,8 +44,24 @@ function aGate(): { readonly opened: Promise<void>; readonly open: () => void } 
 }
 
 describe.each(CLIENTS)('with $name', ({ open }) => {
+  /** Of the tests that do not break it. */
+  let service: Service<unknown>;
+
+  beforeAll(async () => {
+    const database = await createTestDatabase();
+    const opened = await openService(open, { url: database.url });
+    service = opened.service;
+    return async () => {
+      await opened.close();
+      await database.drop();
+    };
+  });
+
+  beforeEach(async () => {
+    await service.ours('truncate public.lease');
+  });
+
   test('fenced work writes the tables of the service, even if they are named like those of Leasehold', async () => {
-    const service = await aService(open);
     const { ref } = await acquired(service, 'alice');
 
     const result = await service.core.fencedTransaction(ref, async (tx) => {
@@ -58,7 +75,6 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
   });
 
   test('work that hides the failure of a statement is not reported as done: PostgreSQL rolls it back', async () => {
-    const service = await aService(open);
     const { ref } = await acquired(service, 'alice');
 
     const work = service.core.fencedTransaction(ref, async (tx) => {
@@ -71,15 +87,15 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
   });
 
   test('a database without the tables of Leasehold is reported as that, with what to do', async () => {
-    const service = await aService(open);
-    const { coordinator, lease, ref } = await acquired(service, 'alice');
-    await service.ours('drop schema leasehold cascade');
+    const bare = await aService(open);
+    const { coordinator, lease, ref } = await acquired(bare, 'alice');
+    await bare.ours('drop schema leasehold cascade');
 
     const calls = [
-      service.core.fencedTransaction(ref, () => Promise.resolve('done')),
+      bare.core.fencedTransaction(ref, () => Promise.resolve('done')),
       coordinator.heartbeat(lease),
-      service.core.coordinator({ holder: 'bob' }).acquire(aLease('other'), 0),
-      service.core.tryAcquireEnvironment(['prod'], { action: 'deploy', holder: 'ci' }),
+      bare.core.coordinator({ holder: 'bob' }).acquire(aLease('other'), 0),
+      bare.core.tryAcquireEnvironment(['prod'], { action: 'deploy', holder: 'ci' }),
     ];
 
     for (const call of await Promise.allSettled(calls)) {
@@ -96,7 +112,6 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
   test.each([undefined, null, 'id', [undefined]])(
     'fenced work under %j instead of a grant is refused, and so is what is no work',
     async (grant) => {
-      const service = await aService(open);
       const { ref } = await acquired(service, 'alice');
 
       const noGrant = service.core.fencedTransaction(grant as never, () => Promise.resolve());
@@ -114,9 +129,9 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
   );
 
   test('a hook that hides the failure of a statement gets no grant: PostgreSQL rolls it back', async () => {
-    const service = await aService(open);
     const coordinator = service.core.coordinator({ holder: 'alice' });
-    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
+    const key = randomUUID();
+    const lease = aLease<unknown>(key, {
       willInsert: async (tx) => {
         await service.write(tx, 'a\0b').catch(() => undefined);
       },
@@ -124,13 +139,12 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
 
     await expect(coordinator.acquire(lease, 0)).rejects.toThrow('transaction');
 
-    expect(await coordinator.acquire(aLease('thing'), 0)).toMatchObject({ outcome: 'granted' });
+    expect(await coordinator.acquire(aLease(key), 0)).toMatchObject({ outcome: 'granted' });
   });
 
   test('the hooks of a coordinator write in the transaction of each transition', async () => {
-    const service = await aService(open);
     const coordinator = service.core.coordinator({ holder: 'alice' });
-    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
+    const lease = aLease<unknown>(randomUUID(), {
       willInsert: (tx) => service.write(tx, 'granted'),
       willHeartbeat: (tx) => service.write(tx, 'renewed'),
       willReleaseOk: (tx, success) => service.write(tx, `released: ${success}`),
@@ -149,13 +163,12 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
   });
 
   test('a hook waits for locks as long as the service lets it, and not as short as a grant does', async () => {
-    const service = await aService(open);
     const coordinator = service.core.coordinator({ holder: 'alice' });
     const seen: unknown[] = [];
-    const look = async (tx: Parameters<typeof service.write>[0]): Promise<void> => {
+    const look = async (tx: unknown): Promise<void> => {
       seen.push(await service.setting(tx, 'lock_timeout'));
     };
-    const lease = aLease<Parameters<typeof service.write>[0]>('thing', {
+    const lease = aLease<unknown>(randomUUID(), {
       willInsert: look,
       willHeartbeat: look,
       willReleaseOk: look,
@@ -171,7 +184,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
 
   test('the server ends a transaction of Leasehold whose process stops, and the session keeps its own limit', async () => {
     const seen = new Set<string>();
-    const service: Service<unknown> = await aService(open, (database) => ({
+    const watched: Service<unknown> = await aService(open, (database) => ({
       transaction: (work, patience) =>
         database.transaction(async (transaction) => {
           const before = await idleTimeoutOf(transaction);
@@ -181,7 +194,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
         }, patience),
     }));
 
-    const { coordinator, lease } = await acquired(service, 'alice');
+    const { coordinator, lease } = await acquired(watched, 'alice');
     await coordinator.heartbeat(lease);
     await coordinator.releaseOk(lease, 'well');
 
@@ -193,7 +206,7 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
     const [stopped, goingOn] = [aGate(), aGate()];
     onTestFinished(goingOn.open);
     let isStopping = false;
-    const service: Service<unknown> = await aService(open, (database) => ({
+    const stopping: Service<unknown> = await aService(open, (database) => ({
       transaction: (work, patience) =>
         database.transaction(async (transaction) => {
           const result = await work(transaction);
@@ -204,16 +217,16 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
           return result;
         }, patience),
     }));
-    const other = await service.another();
-    const { coordinator, lease, ref } = await acquired(service, 'alice');
+    const other = await stopping.another();
+    const { coordinator, key, lease, ref } = await acquired(stopping, 'alice');
 
     isStopping = true;
     const renewing = coordinator.heartbeat(lease);
     renewing.catch(() => undefined);
     await stopped.opened;
     // It waits for the row.
-    await service.letExpire(ref.leaseId);
-    const next = await other.core.coordinator({ holder: 'bob' }).acquire(aLease('thing'), 0);
+    await stopping.letExpire(ref.leaseId);
+    const next = await other.core.coordinator({ holder: 'bob' }).acquire(aLease(key), 0);
     goingOn.open();
 
     expect(next).toMatchObject({ outcome: 'granted' });
@@ -221,9 +234,8 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
   });
 
   test('a database that falls silent in a transaction keeps no later call waiting', async () => {
-    const service = await aService(open);
     const { coordinator, dropInNext, heal } = await service.onSilentLine();
-    const lease = aLease('thing');
+    const lease = aLease(randomUUID());
 
     dropInNext();
     const lost = await coordinator.acquire(lease, 0).catch((error: unknown) => error);
@@ -236,40 +248,39 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
   });
 
   test('a waiting caller is granted after the release, and a leader renews by its holder name', async () => {
-    const service = await aService(open);
     const other = await service.another();
-    const { coordinator, lease } = await acquired(service, 'alice');
-    const waiting = other.core.coordinator({ holder: 'bob' }).acquire(aLease('thing'), 10_000);
-    await waitUntil(async () => (await service.ours('select from lease_waiter')).length > 0);
+    const { coordinator, key, lease } = await acquired(service, 'alice');
+    const waiting = other.core.coordinator({ holder: 'bob' }).acquire(aLease(key), 10_000);
+    const waiters = `select from lease_waiter where name = '${key}'`;
+    await waitUntil(async () => (await service.ours(waiters)).length > 0);
 
     await coordinator.releaseOk(lease, 'done');
     const leader = service.core.coordinator({ holder: 'leader' });
-    const first = await leader.acquireOrRenew(aLease('lead'));
-    const again = await leader.acquireOrRenew(aLease('lead'));
+    const lead = randomUUID();
+    const first = await leader.acquireOrRenew(aLease(lead));
+    const again = await leader.acquireOrRenew(aLease(lead));
 
     expect(await waiting).toMatchObject({ outcome: 'granted' });
     expect([first.outcome, again.outcome]).toEqual(['granted', 'renewed']);
   });
 
   test('callbacks of expired leases commit with the end of the lease', async () => {
-    const service = await aService(open);
-    const { ref } = await acquired(service, 'alice');
+    const { key, ref } = await acquired(service, 'alice');
     await service.letExpire(ref.leaseId);
     const reap = (): Promise<{ calledCount: number }> =>
       service.core
         .coordinator({ holder: 'sweeper' })
-        .reapStaleLeases([['test']], true, (leaseId, scope, tx) =>
+        .reapStaleLeases([['test', key]], false, (leaseId, scope, tx) =>
           service.write(tx, `${scope.key} ${String(leaseId === ref.leaseId)}`),
         );
 
     const calls = [await reap(), await reap()].map(({ calledCount }) => calledCount);
 
     expect(calls).toEqual([1, 0]);
-    expect(await service.written()).toEqual(['thing true']);
+    expect(await service.written()).toEqual([`${key} true`]);
   });
 
   test('an environment is checked and recorded in one transaction, and a veto records nothing', async () => {
-    const service = await aService(open);
     const use = (action: string): ReturnType<typeof service.core.withEnvironmentLease<string>> =>
       service.core.withEnvironmentLease(['shop', 'prod'], {
         action,

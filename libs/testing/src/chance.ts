@@ -3,23 +3,30 @@ import { randomInt } from 'node:crypto';
 const { env } = process;
 
 /**
- * How often a test repeats what chance may break: a few times in `npm test`, often in
- * `npm run test:long`. The promise is the same; only the search for a counterexample is longer.
+ * How often a test repeats what chance may break: `gate` times in `npm test`, or `short` times, as in
+ * `npm run test:all`, and often in `npm run test:long`. The promise is the same; only the search for a counterexample
+ * is longer.
  */
-export function repetitions(counts: { readonly short: number; readonly long: number }): number {
-  return env['LEASEHOLD_TEST_LONG'] === '1' ? counts.long : counts.short;
+export function repetitions(counts: {
+  readonly gate?: number;
+  readonly short: number;
+  readonly long: number;
+}): number {
+  if (env['LEASEHOLD_TEST_LONG'] === '1') return counts.long;
+  return isGate() ? (counts.gate ?? counts.short) : counts.short;
 }
 
 /**
- * In `npm test` one of three of many cases, in all other runs all of them. `from` is counted on over lists of
- * similar cases, so that each list leaves out others.
+ * In `npm test` one of three of many cases, or one of `oneOf`; in all other runs all of them. `from` is counted on
+ * over lists of similar cases, so that each list leaves out others.
  */
-export function someOf<Case>(cases: readonly Case[], from = 0): readonly Case[] {
-  if (env['LEASEHOLD_TEST_SUITE'] !== 'gate') return cases;
-  return cases.filter((_, at) => (at + from) % GATE_ONE_OF === 0);
+export function someOf<Case>(cases: readonly Case[], from = 0, oneOf = 3): readonly Case[] {
+  return isGate() ? cases.filter((_, at) => (at + from) % oneOf === 0) : cases;
 }
 
-const GATE_ONE_OF = 3;
+function isGate(): boolean {
+  return env['LEASEHOLD_TEST_SUITE'] === 'gate';
+}
 
 /** In `npm test`, so that a change is what makes it fail, and not chance. */
 const GATE_SEED = 30;

@@ -12,7 +12,7 @@ import {
   countEvents,
   startBulkAction,
 } from '../testing/bulk.ts';
-import { joinedPerson, signedInAdmin } from '../testing/test-browser.ts';
+import { signedInAdmin, signedInPerson } from '../testing/test-browser.ts';
 import { startTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { input, mutate, query } from '../testing/wire.ts';
@@ -157,7 +157,7 @@ describe('a bulk action', () => {
   test('of somebody who is disabled, or whose token is revoked, ends with the page under way', async () => {
     const on = await startTestController();
     const admin = await signedInAdmin(on);
-    const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'operator' });
+    const eve = await signedInPerson(on, { email: 'eve@example.com', role: 'operator' });
     const { secret } = await on.token('client');
     const program = await on.token('operator');
     const items = await acquireLeases(on, secret, 1_000);

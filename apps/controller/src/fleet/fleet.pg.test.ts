@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { waitUntil } from '@leasehold/testing';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
 
 const errorOf = (call: Promise<unknown>): Promise<unknown> => call.catch(leaseholdErrorOf);
@@ -13,12 +17,34 @@ const codeOf = (call: Promise<unknown>): Promise<string | undefined> =>
     (error: unknown) => leaseholdErrorOf(error)?.code ?? String(error),
   );
 
+/** Two controllers on one database. Each test has a drone and a program of its own. */
+let on: TestController;
+let second: TestController;
+
+beforeAll(async () => {
+  const ladder = KEY_LADDERS.standard;
+  const one = await openTestController({ ladder });
+  const two = await openTestController({ ladder, databaseUrl: one.databaseUrl });
+  [on, second] = [one, two];
+  return async () => {
+    await two.close();
+    await one.close();
+  };
+});
+
+/** A drone that alone offers a program. */
+async function aDrone(at: TestController = on) {
+  const [droneId, program] = [randomUUID(), randomUUID()];
+  const drone = await startTestDrone(at, { droneId, programs: [program] });
+  return { drone, droneId, program };
+}
+
 async function connectDemo(
-  on: TestController,
-  name = 'demo',
+  at: TestController,
+  { name = randomUUID(), program = 'room' }: { name?: string; program?: string },
 ): Promise<{ backendId: string; leaseId: string }> {
-  const client = await on.client('client');
-  return client.keys.connect.mutate({ key: { name }, spawn: { program: 'room' } });
+  const client = await at.client('client');
+  return client.keys.connect.mutate({ key: { name }, spawn: { program } });
 }
 
 /** The actions of a kind that the drone was sent, repetitions included. */
@@ -30,11 +56,9 @@ const sent = (
 
 describe('drone session', () => {
   test('ends when a newer one opens, on another controller too, and its messages no longer count', async () => {
-    const on = await startTestController();
-    const second = await startTestController({ databaseUrl: on.databaseUrl });
-    const older = await startTestDrone(on);
+    const { drone: older, droneId } = await aDrone();
 
-    const newer = await startTestDrone(second, { clockId: older.clockId });
+    const newer = await startTestDrone(second, { droneId, clockId: older.clockId });
 
     await waitUntil(() => older.endedWith() === 'session.superseded');
     expect(newer.session()).toBe(2);
@@ -44,18 +68,15 @@ describe('drone session', () => {
   });
 
   test('on one controller reaches the drone that a connect on another has chosen', async () => {
-    const on = await startTestController();
-    const second = await startTestController({ databaseUrl: on.databaseUrl });
-    const drone = await startTestDrone(second);
+    const { drone, program } = await aDrone(second);
 
-    const made = await connectDemo(on);
+    const made = await connectDemo(on, { program });
 
     const spawn = await waitUntil(() => sent(drone, 'spawn')[0]);
     expect(spawn.backendId).toBe(made.backendId);
   });
 
   test('of a drone of another datacenter is refused', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('drone');
     const body = {
       droneId: 'd1',
@@ -75,7 +96,6 @@ describe('drone session', () => {
   });
 
   test('for another drone is refused', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('drone', { droneId: 'd2' });
 
     const drone = await startTestDrone(on, { droneId: 'd1', secret });
@@ -85,8 +105,7 @@ describe('drone session', () => {
   });
 
   test('ends when its token is revoked, with its connection', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
+    const { drone } = await aDrone();
     const admin = await on.client('admin');
 
     expect(await admin.tokens.revoke.mutate({ tokenId: drone.tokenId })).toEqual({ changed: true });
@@ -96,9 +115,7 @@ describe('drone session', () => {
   });
 
   test('ends when its token was revoked on another controller', async () => {
-    const on = await startTestController();
-    const second = await startTestController({ databaseUrl: on.databaseUrl });
-    const drone = await startTestDrone(on);
+    const { drone } = await aDrone();
     const admin = await second.client('admin');
 
     await admin.tokens.revoke.mutate({ tokenId: drone.tokenId });
@@ -108,62 +125,55 @@ describe('drone session', () => {
   });
 
   test('opens again by itself when the controller ends it for a restart', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
-    await on.controller.close();
+    const ended = await startTestController();
+    const drone = await startTestDrone(ended);
+    await ended.controller.close();
 
-    const port = Number(new URL(on.url).port);
-    const again = await startTestController({ databaseUrl: on.databaseUrl, port });
+    const port = Number(new URL(ended.url).port);
+    const again = await startTestController({ databaseUrl: ended.databaseUrl, port });
 
     await waitUntil(() => drone.session() === 2, { what: 'the next session' });
-    expect(again.url).toBe(on.url);
+    expect(again.url).toBe(ended.url);
     expect(drone.endedWith()).toBeUndefined();
   });
 });
 
 describe('operators and drones', () => {
   test('a drained drone keeps its backends, which the answer names, and takes nothing new', async () => {
-    const on = await startTestController();
-    await startTestDrone(on);
-    const made = await connectDemo(on);
+    const { droneId, program } = await aDrone();
+    const made = await connectDemo(on, { program });
     const operator = await on.client('operator');
 
-    const drained = await operator.drones.drain.mutate({ droneId: 'd1', reason: 'new disk' });
+    const drained = await operator.drones.drain.mutate({ droneId, reason: 'new disk' });
 
     expect(drained).toMatchObject({ changed: true, backends: [{ backendId: made.backendId }] });
     const client = await on.client('client');
-    expect(
-      await codeOf(client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } })),
-    ).toBe('spawn.no_drone');
-    expect(await operator.drones.undrain.mutate({ droneId: 'd1' })).toEqual({ changed: true });
-    expect(
-      (await client.keys.connect.mutate({ key: { name: 'x' }, spawn: { program: 'room' } }))
-        .spawned,
-    ).toBe(true);
+    const next = { key: { name: randomUUID() }, spawn: { program } };
+    expect(await codeOf(client.keys.connect.mutate(next))).toBe('spawn.no_drone');
+    expect(await operator.drones.undrain.mutate({ droneId })).toEqual({ changed: true });
+    expect((await client.keys.connect.mutate(next)).spawned).toBe(true);
   });
 
   test('a drain names every backend that remains, even if they are more than a page', async () => {
-    const on = await startTestController();
-    await startTestDrone(on);
+    const { droneId } = await aDrone();
     await on.controller.store.general.$queryRaw`
       insert into backend (
         id, drone_id, datacenter, clock_id, program, args, env, namespace, name, tag, lease_id,
         fencing_token, status, status_rank
       )
-      select 'b' || i, 'd1', 'local', gen_random_uuid(), 'room', '[]', '{}', '', 'k' || i, '',
+      select 'b' || i, ${droneId}, 'local', gen_random_uuid(), 'room', '[]', '{}', '', 'k' || i, '',
         gen_random_uuid(), i, 'ready', 4
       from generate_series(1, 501) as i
       returning id`;
 
     const { drones } = await on.client('operator');
 
-    expect((await drones.drain.mutate({ droneId: 'd1' })).backends).toHaveLength(501);
+    expect((await drones.drain.mutate({ droneId })).backends).toHaveLength(501);
   });
 
   test('a lease id in upper case names the same grant, to block its renewal and to revoke it', async () => {
-    const on = await startTestController({ ladder: KEY_LADDERS.standard });
-    await startTestDrone(on);
-    const leaseId = (await connectDemo(on)).leaseId.toUpperCase();
+    const { program } = await aDrone();
+    const leaseId = (await connectDemo(on, { program })).leaseId.toUpperCase();
     const { keys } = await on.client('operator');
 
     expect(await keys.blockRenewal.mutate({ leaseId })).toEqual({ changed: true });
@@ -173,36 +183,30 @@ describe('operators and drones', () => {
   });
 
   test('the keys of a lost drone run out: renewal is blocked, and none is granted to another early', async () => {
-    const on = await startTestController({ ladder: KEY_LADDERS.standard });
-    await startTestDrone(on);
-    await connectDemo(on);
+    const { droneId, program } = await aDrone();
+    const name = randomUUID();
+    await connectDemo(on, { name, program });
     const operator = await on.client('operator');
 
-    expect(await operator.drones.markLost.mutate({ droneId: 'd1', reason: 'fire' })).toEqual({
+    expect(await operator.drones.markLost.mutate({ droneId, reason: 'fire' })).toEqual({
       renewalsBlockedCount: 1,
     });
 
-    const key = await operator.keys.get.query({ name: 'demo' });
+    const key = await operator.keys.get.query({ name });
     expect(key).toMatchObject({ phase: 'expiring', renewable: false });
     const client = await on.client('client');
     expect(
-      await codeOf(
-        client.keys.connect.mutate({
-          key: { name: 'demo' },
-          spawn: { program: 'room' },
-          waitMs: 0,
-        }),
-      ),
+      await codeOf(client.keys.connect.mutate({ key: { name }, spawn: { program }, waitMs: 0 })),
     ).toBe('key.terminating');
   });
 
   test('a drone of which a key may still be renewed is not lost: it drains, until the act is repeated', async () => {
-    const on = await startTestController({ ladder: KEY_LADDERS.standard });
-    await startTestDrone(on);
-    await connectDemo(on, 'a');
-    await connectDemo(on, 'b');
-    const { drones, keys, audit } = await on.client('operator');
-    const sql = on.controller.store.general;
+    const alone = await startTestController({ ladder: KEY_LADDERS.standard });
+    await startTestDrone(alone);
+    await connectDemo(alone, { name: 'a' });
+    await connectDemo(alone, { name: 'b' });
+    const { drones, keys, audit } = await alone.client('operator');
+    const sql = alone.controller.store.general;
     await sql.$executeRaw`
       create function refuse() returns trigger language plpgsql as
       $$ begin raise exception 'it stops' using errcode = '57P03'; end $$`;
@@ -235,11 +239,11 @@ describe('operators and drones', () => {
   });
 
   test('a drone that somebody undrains while it is marked lost is not told to be lost', async () => {
-    const on = await startTestController({ ladder: KEY_LADDERS.standard });
-    await startTestDrone(on);
-    await connectDemo(on, 'a');
-    const { drones } = await on.client('operator');
-    const sql = on.controller.store.general;
+    const alone = await startTestController({ ladder: KEY_LADDERS.standard });
+    await startTestDrone(alone);
+    await connectDemo(alone, { name: 'a' });
+    const { drones } = await alone.client('operator');
+    const sql = alone.controller.store.general;
     await sql.$executeRaw`
       create function undrain() returns trigger language plpgsql as
       $$ begin update drone set draining = false; return new; end $$`;
@@ -254,13 +258,13 @@ describe('operators and drones', () => {
   });
 
   test('every act of an operator is in the audit, with who, why and from where', async () => {
-    const on = await startTestController();
-    await startTestDrone(on);
-    const { backendId } = await connectDemo(on);
-    const operator = await on.client('operator');
+    const alone = await startTestController();
+    await startTestDrone(alone);
+    const { backendId } = await connectDemo(alone, {});
+    const operator = await alone.client('operator');
     await operator.drones.drain.mutate({ droneId: 'd1', reason: 'new disk' });
     await operator.backends.terminate.mutate({ backendId, mode: 'hard', reason: 'stuck' });
-    const admin = await on.client('admin');
+    const admin = await alone.client('admin');
     const token = await admin.tokens.create.mutate({
       name: 'ci',
       role: 'client',
@@ -300,9 +304,8 @@ describe('operators and drones', () => {
 
 describe('backend watch', () => {
   test('C32 replays the states, follows them in order, and ends after terminated', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
-    const { backendId } = await connectDemo(on);
+    const { drone, program } = await aDrone();
+    const { backendId } = await connectDemo(on, { program });
     await drone.report({ backendId, status: 'loading' });
     const viewer = await on.client('viewer', 'ws');
     const seen: string[] = [];

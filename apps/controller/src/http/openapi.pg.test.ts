@@ -1,12 +1,16 @@
 import { ServerResponse } from 'node:http';
 import { PROCEDURES, type DeclaredProcedure } from '@leasehold/api';
 import { KEY_LADDERS } from '@leasehold/keys-core';
-import { createTestDatabase, setOddly, waitUntil } from '@leasehold/testing';
+import { createTestDatabase, setOddly, someOf, waitUntil } from '@leasehold/testing';
 import { beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { describedApi, ERROR_PLACE, type DescribedApi } from '../testing/described-api.ts';
 import { withoutCursor } from '../testing/odd-values.ts';
 import { rightInputs } from '../testing/right-inputs.ts';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 import { call, input as inAddress, mutate } from '../testing/wire.ts';
@@ -27,6 +31,15 @@ const OF_DRONES = new Set([
 const GATEWAY = { url: 'https://rooms.example.com', hosts: null };
 const OF_GATEWAYS = new Set(['gateway.route', 'gateway.handOver', 'gateway.sync']);
 const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' : 'get');
+
+/** For tests that need no more of each kind than they make. */
+let shared: TestController;
+
+beforeAll(async () => {
+  const { close, ...started } = await openTestController();
+  shared = started;
+  return close;
+});
 
 /** A secret whose caller may call the procedure. */
 async function secretsOf(on: TestController): Promise<(path: string) => string> {
@@ -201,9 +214,7 @@ describe('/openapi.json', () => {
   });
 
   test('is served to anyone, and is the description in the sources', async () => {
-    const on = await startTestController();
-
-    const response = await fetch(`${on.url}/openapi.json`);
+    const response = await fetch(`${shared.url}/openapi.json`);
 
     expect(response.headers.get('content-type')).toContain('application/json');
     expect(await response.json()).toMatchObject({
@@ -212,10 +223,13 @@ describe('/openapi.json', () => {
     });
   });
 
-  test.each([
-    ['', () => undefined],
+  // In the gate, odd settings stand for the usual ones too.
+  const settings = someOf([
     [', on a database where every setting of a session is odd', setOddly],
-  ] as const)(
+    ['', () => Promise.resolve()],
+  ] as const);
+
+  test.each(settings)(
     'real answers of a controller, and its errors, are what the description says%s',
     { timeout: 120_000 },
     async (_where, set) => {
@@ -286,17 +300,16 @@ describe('/openapi.json', () => {
   });
 
   test.each([
-    ['events.watch', () => ({ afterId: 'oldest' })],
-    ['backends.watch', ({ backendId }: { backendId: string }) => ({ backendId })],
-    ['bulk.watch', ({ bulkId }: { bulkId: string }) => ({ bulkId })],
+    ['events.watch', anyEvent],
+    ['backends.watch', aBackend],
+    ['bulk.watch', aBulkAction],
   ] as const)('the events of %s are what the description says', async (path, inputOf) => {
-    const on = await startTestController();
-    const made = await filled(on);
-    const { secret } = await on.token('admin');
+    const { secret } = await shared.token('admin');
+    const input = inAddress(await inputOf(secret));
     const leaving = new AbortController();
     onTestFinished(() => leaving.abort());
 
-    const response = await fetch(`${on.url}/trpc/${path}${inAddress(inputOf(made))}`, {
+    const response = await fetch(`${shared.url}/trpc/${path}${input}`, {
       headers: { authorization: `Bearer ${secret}` },
       signal: leaving.signal,
     });
@@ -318,8 +331,7 @@ describe('/openapi.json', () => {
 });
 
 test('an answer of which its reader takes nothing is given up, also on routes that are open to everybody', async () => {
-  const on = await startTestController();
-  const { secret } = await on.token('viewer');
+  const { secret } = await shared.token('viewer');
   const headers = { authorization: `Bearer ${secret}` };
   const watched = vi.spyOn(ServerResponse.prototype, 'setTimeout');
   onTestFinished(() => watched.mockRestore());
@@ -336,11 +348,32 @@ test('an answer of which its reader takes nothing is given up, also on routes th
 
   for (const [path, init] of asked) {
     watched.mockClear();
-    await (await fetch(`${on.url}${path}`, init)).text();
+    await (await fetch(`${shared.url}${path}`, init)).text();
 
     expect([path, watched.mock.calls.map(([ms]) => ms)]).toEqual([path, [STALL_MS_MAX]]);
   }
 });
+
+// What is watched, and the input that watches it.
+
+async function anyEvent(secret: string): Promise<object> {
+  await acquireLease(shared, secret);
+  return { afterId: 'oldest' };
+}
+
+async function aBackend(secret: string): Promise<object> {
+  await startTestDrone(shared);
+  const input = { key: { name: 'watched' }, spawn: { program: 'room' } };
+  const made = (await mutate(shared, 'keys.connect', { secret, input })) as { backendId: string };
+  return { backendId: made.backendId };
+}
+
+async function aBulkAction(secret: string): Promise<object> {
+  const items = [refOf(await acquireLease(shared, secret))];
+  const input = { action: 'blockRenewal', reason: 'why', items };
+  const made = (await mutate(shared, 'bulk.start', { secret, input })) as { bulkId: string };
+  return { bulkId: made.bulkId };
+}
 
 async function readInto(response: Response, take: (chunk: string) => void): Promise<void> {
   const decoder = new TextDecoder();

@@ -87,33 +87,6 @@ describe('leases over long connections', () => {
     expect(frozen.repliesTo(1)).toEqual([]);
   });
 
-  test('a caller is pinged often while it waits, and only then', async () => {
-    const key = randomUUID();
-    const lease = await acquireLease(on, secret, { key });
-    const raw = await openSocket(on, secret);
-    let pings = 0;
-    raw.socket.on('ping', () => (pings += 1));
-    const pingsIn = async (what: () => Promise<unknown>): Promise<number> => {
-      const before = pings;
-      await what();
-      return pings - before;
-    };
-    await inLine(raw, { key, holder: 'waits' });
-
-    const whileWaiting = await pingsIn(() => waitUntil(() => pings >= 4));
-    await release(refOf(lease));
-    await waitUntil(() => raw.repliesTo(1)[0]);
-    // A second, silent socket is ended after six to eight seconds, in which the first gets a few pings.
-    const beside = await openSocket(on, secret, { autoPong: false });
-    await beside.ask(1, 'query', 'leases.list');
-    const afterwards = await pingsIn(() =>
-      waitUntil(() => beside.closedWith(), { timeoutMs: 15_000 }),
-    );
-
-    expect(whileWaiting).toBeGreaterThanOrEqual(4);
-    expect(afterwards).toBeLessThanOrEqual(5);
-  });
-
   test('C34 I15 a session is told of the revocation of a lease and of an environment', async () => {
     const lease = await acquireLease(on, secret);
     const { lease: environment } = (await mutate(on, 'environments.tryAcquire', {

@@ -4,27 +4,39 @@ import { startEtcd, waitUntil, type TestEtcd } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { metric } from '../testing/metric.ts';
 import {
+  healAfterTest,
   lockTables,
   openTestDatacenters,
   openTwoDatacenters,
+  stopForTest,
+  type TwoDatacenters,
 } from '../testing/test-datacenters.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { acquireLease, wanted } from '../testing/wire-leases.ts';
 import { call, mutate, query, type WireAnswer } from '../testing/wire.ts';
 
 let etcd: TestEtcd;
+let two: TwoDatacenters;
 
 beforeAll(async () => {
   etcd = await startEtcd();
+  two = await openTwoDatacenters(etcd);
 });
 
 afterAll(async () => {
+  await two.world.close();
   await etcd.stop();
 });
 
+/** Two datacenters, which reach each other before and after each test. */
+function both(): TwoDatacenters {
+  healAfterTest(two);
+  return two;
+}
+
 describe('a datacenter that is unreachable', () => {
   test('is named in every answer that needs it, and the others keep working', async () => {
-    const { world, here, there, secret } = await openTwoDatacenters(etcd);
+    const { world, here, there, secret } = both();
     const on = world.of(here);
     const drone = await startTestDrone(on, { droneId: 'd1', datacenter: here });
     await startTestDrone(world.of(there), { droneId: 'd2', datacenter: there });
@@ -32,8 +44,7 @@ describe('a datacenter that is unreachable', () => {
     const input = { key, spawn: { program: 'room', datacenter: there } };
     expect(await mutate(on, 'keys.connect', { secret, input })).toMatchObject({ spawned: true });
 
-    await world.stop(there);
-    await world.sees(here, there, false);
+    await stopForTest(two);
 
     const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify({ key }), secret });
     expect(answer).toMatchObject({
@@ -69,11 +80,12 @@ describe('a datacenter that is unreachable', () => {
   });
 
   test('is named in lists, is not waited for, and is asked again once it is back', async () => {
-    const { world, here, there, secret } = await openTwoDatacenters(etcd);
+    const { world, here, there, secret } = both();
     const on = world.of(here);
-    const lease = await acquireLease(on, secret);
+    const namespace = randomUUID();
+    const lease = await acquireLease(on, secret, { namespace: [namespace] });
     const listOf = (datacenter: string): Promise<unknown> =>
-      query(on, 'leases.list', { secret, input: { datacenter, namespace: 'test' } });
+      query(on, 'leases.list', { secret, input: { datacenter, namespace } });
     await world.stop(there);
     await listOf(there);
     await world.sees(here, there, false);
@@ -90,7 +102,7 @@ describe('a datacenter that is unreachable', () => {
     });
     expect(await listOf(there)).toMatchObject({ items: [], unreachable: [away] });
     expect(await listOf(here)).toMatchObject({ unreachable: [] });
-    const paged = { datacenter: 'all', namespace: 'test', limit: 1 };
+    const paged = { datacenter: 'all', namespace, limit: 1 };
     expect(await query(on, 'leases.list', { secret, input: paged })).toMatchObject({
       items: [{ leaseId: lease.leaseId }],
       unreachable: [away],
@@ -108,7 +120,7 @@ describe('a datacenter that is unreachable', () => {
   });
 
   test('but not yet known to be so ends a connect that would wait for minutes', async () => {
-    const { world, here, there, secret } = await openTwoDatacenters(etcd);
+    const { world, here, there, secret } = both();
     const spawn = { program: 'room', datacenter: there };
     const input = { key: { name: randomUUID() }, spawn, waitFor: 'ready', waitMs: 120_000 };
 
@@ -125,7 +137,7 @@ describe('a datacenter that is unreachable', () => {
   });
 
   test('after it was asked to act leaves the outcome unknown, and the same request learns it later', async () => {
-    const { world, here, there, secret } = await openTwoDatacenters(etcd);
+    const { world, here, there, secret } = both();
     const on = world.of(here);
     const idempotencyKey = randomUUID();
     const input = wanted({ datacenter: there, idempotencyKey });
@@ -160,7 +172,7 @@ describe('a datacenter that is unreachable', () => {
 
 describe('a datacenter that is slow at one thing', () => {
   test('stays reachable for everything else, and its answer is waited for', async () => {
-    const { world, here, there, secret } = await openTwoDatacenters(etcd);
+    const { world, here, there, secret } = both();
     const on = world.of(here);
     const input = { datacenter: there };
 
@@ -177,7 +189,7 @@ describe('a datacenter that is slow at one thing', () => {
 });
 
 test('reads that wait for a slow datacenter keep nobody from the reads of this one', async () => {
-  const { world, here, there, secret } = await openTwoDatacenters(etcd);
+  const { world, here, there, secret } = both();
   const on = world.of(here);
   const others = await Promise.all([1, 2, 3].map(() => on.token('viewer')));
   const unlock = await lockTables(world, there);
@@ -245,6 +257,7 @@ test('a datacenter that refuses the secret is unreachable, with the reason, and 
     etcd,
     (name) => secrets.get(name.slice(0, 1)) ?? newTokenSecret(),
   );
+  onTestFinished(() => world.close());
   await world.sees(here, there, false);
   const input = wanted({ datacenter: there });
 

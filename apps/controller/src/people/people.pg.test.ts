@@ -1,11 +1,31 @@
-import { describe, expect, test } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { repetitions } from '@leasehold/testing';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  anEmail,
+  aPerson,
   createTestBrowser,
   joinedPerson,
   PASSWORD,
   signedInAdmin,
+  type TestBrowser,
 } from '../testing/test-browser.ts';
-import { startTestController } from '../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
+
+/** Each test has people of its own beside this administrator, who is `ada@example.com`. */
+let on: TestController;
+let admin: TestBrowser & { readonly personId: string };
+
+beforeAll(async () => {
+  const { close, ...started } = await openTestController();
+  on = started;
+  admin = await signedInAdmin(on);
+  return close;
+});
 
 interface Invited {
   readonly path: string;
@@ -17,10 +37,10 @@ const secretOf = (invitation: Invited): string => invitation.path.split('=')[1] 
 
 describe('an invitation', () => {
   test('lets its person choose a password and sign in, once', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
+    const id = randomUUID();
+    const email = `bob-${id}@example.com`;
     const invited = (await admin.mutate('people.invite', {
-      email: 'Bob@Example.com',
+      email: `Bob-${id}@Example.com`,
       role: 'operator',
     })) as Invited;
     const accept = (): ReturnType<typeof admin.request> =>
@@ -32,38 +52,31 @@ describe('an invitation', () => {
 
     expect(invited).toMatchObject({
       path: expect.stringMatching(/^\/sign-in\?invitation=[\w-]{43}$/u) as string,
-      person: { email: 'bob@example.com', status: 'invited', signInMethods: [] },
+      person: { email, status: 'invited', signInMethods: [] },
     });
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 400, 400]);
     expect(answers.find((answer) => answer.status === 400)?.body['code']).toBe(
       'INVALID_INVITATION',
     );
-    expect(await admin.query('people.list')).toMatchObject({
+    expect(await admin.query('people.list', { search: id })).toMatchObject({
       items: [
         {
-          email: 'bob@example.com',
+          email,
           name: 'Bob',
           role: 'operator',
           status: 'active',
           signInMethods: ['password'],
           sessionCount: 1,
         },
-        { email: 'ada@example.com' },
       ],
     });
-    expect(await admin.mutate('people.invite', { email: 'bob@example.com', role: 'admin' })).toBe(
-      'person.exists',
-    );
+    expect(await admin.mutate('people.invite', { email, role: 'admin' })).toBe('person.exists');
   });
 
   test('ends after a week, when it is renewed, and when its person is disabled', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
+    const email = anEmail();
     const invite = async (): Promise<Invited> =>
-      (await admin.mutate('people.invite', {
-        email: 'bob@example.com',
-        role: 'viewer',
-      })) as Invited;
+      (await admin.mutate('people.invite', { email, role: 'viewer' })) as Invited;
     const accept = async (invitation: Invited): Promise<number> =>
       (
         await createTestBrowser(on).request('/api/auth/accept-invitation', {
@@ -77,7 +90,7 @@ describe('an invitation', () => {
     expect(await accept(first)).toBe(400);
 
     await on.controller.store.general.$queryRaw`
-      update person set invitation_expires_at = clock_timestamp() where email = 'bob@example.com'
+      update person set invitation_expires_at = clock_timestamp() where email = ${email}
       returning id::text`;
     expect(await accept(second)).toBe(400);
 
@@ -88,10 +101,8 @@ describe('an invitation', () => {
   });
 
   test('accepts only passwords that are neither too short nor too long', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
     const invited = (await admin.mutate('people.invite', {
-      email: 'bob@example.com',
+      email: anEmail(),
       role: 'viewer',
     })) as Invited;
     const accept = (password: string): ReturnType<typeof admin.request> =>
@@ -110,43 +121,45 @@ describe('an invitation', () => {
 });
 
 describe('the last administrator', () => {
+  const ROUNDS = repetitions({ gate: 3, short: 10, long: 10 });
+
   test('cannot be demoted or disabled, and people who cannot sign in do not count', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    const { personId } = admin;
-    await admin.mutate('people.invite', { email: 'invited@example.com', role: 'admin' });
-    const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'admin' });
-    expect(await admin.mutate('people.disable', { personId: bob.personId })).toEqual({
+    const alone = await startTestController();
+    const ada = await signedInAdmin(alone);
+    const { personId } = ada;
+    await ada.mutate('people.invite', { email: 'invited@example.com', role: 'admin' });
+    const bob = await aPerson(alone, 'bob@example.com');
+    expect(await ada.mutate('people.disable', { personId: bob })).toEqual({
       changed: true,
       tokensMade: 0,
     });
 
-    expect(await admin.mutate('people.setRole', { personId, role: 'operator' })).toBe(
+    expect(await ada.mutate('people.setRole', { personId, role: 'operator' })).toBe(
       'person.last_admin',
     );
-    expect(await admin.mutate('people.disable', { personId })).toBe('person.last_admin');
+    expect(await ada.mutate('people.disable', { personId })).toBe('person.last_admin');
 
-    await admin.mutate('people.enable', { personId: bob.personId });
-    expect(await admin.mutate('people.setRole', { personId, role: 'operator' })).toEqual({
+    await ada.mutate('people.enable', { personId: bob });
+    expect(await ada.mutate('people.setRole', { personId, role: 'operator' })).toEqual({
       changed: true,
     });
   });
 
   test('remains when administrators demote and disable each other at the same time', async () => {
-    const on = await startTestController();
-    const ada = await signedInAdmin(on);
-    const bob = await joinedPerson(on, ada, { email: 'bob@example.com', role: 'admin' });
-    const secret = (await on.token('admin')).secret;
-    const { general } = on.controller.store;
+    const alone = await startTestController();
+    const ada = await aPerson(alone, 'ada@example.com');
+    const bob = await aPerson(alone, 'bob@example.com');
+    const secret = (await alone.token('admin')).secret;
+    const { general } = alone.controller.store;
 
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < ROUNDS; round += 1) {
       const act = (personId: string, procedure: string): Promise<unknown> =>
-        createTestBrowser(on).request(`/trpc/people.${procedure}`, {
+        createTestBrowser(alone).request(`/trpc/people.${procedure}`, {
           headers: { authorization: `Bearer ${secret}` },
           body: procedure === 'disable' ? { personId } : { personId, role: 'viewer' },
         });
-      await Promise.all([act(ada.personId, 'setRole'), act(bob.personId, 'disable')]);
-      await Promise.all([act(bob.personId, 'setRole'), act(ada.personId, 'disable')]);
+      await Promise.all([act(ada, 'setRole'), act(bob, 'disable')]);
+      await Promise.all([act(bob, 'setRole'), act(ada, 'disable')]);
 
       const admins = await general.$queryRaw<unknown[]>`
         select p.email from person p where p.role = 'admin' and p.disabled_at is null`;
@@ -159,8 +172,6 @@ describe('the last administrator', () => {
 
 describe('people', () => {
   test('who do not exist are not found, and a change to what is so already changes nothing', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
     const nobody = '00000000-0000-4000-8000-000000000000';
 
     for (const act of ['disable', 'enable', 'signOutEverywhere']) {
@@ -177,10 +188,8 @@ describe('people', () => {
   });
 
   test('each change is in the audit, with who made it, to whom, and why', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
-    const { personId } = bob;
+    const email = anEmail();
+    const { personId } = await joinedPerson(on, admin, { email, role: 'viewer' });
 
     await admin.mutate('people.setRole', { personId, role: 'operator', reason: 'on call' });
     await admin.mutate('people.disable', { personId, reason: 'has left' });
@@ -191,59 +200,59 @@ describe('people', () => {
     expect(items.map(({ action, actor, reason }) => [action, actor, reason])).toEqual([
       ['people.disable', 'ada@example.com', 'has left'],
       ['people.setRole', 'ada@example.com', 'on call'],
-      ['people.signIn', 'bob@example.com', null],
-      ['people.acceptInvitation', 'bob@example.com', null],
+      ['people.signIn', email, null],
+      ['people.acceptInvitation', email, null],
       ['people.invite', 'ada@example.com', null],
     ]);
   });
 
   test('are listed in pages, newest first', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    for (const name of ['b', 'c']) {
-      await admin.mutate('people.invite', { email: `${name}@example.com`, role: 'viewer' });
+    const domain = `${randomUUID()}.example.com`;
+    for (const name of ['a', 'b', 'c']) {
+      await admin.mutate('people.invite', { email: `${name}@${domain}`, role: 'viewer' });
     }
     // Those of one millisecond have no order.
     await on.controller.store.general.$executeRaw`
-      update person set created_at = created_at + interval '1 s' * (ascii(email) - ascii('a'))`;
+      update person set created_at = created_at + interval '1 s' * (ascii(email) - ascii('a'))
+      where split_part(email, '@', 2) = ${domain}`;
 
-    const first = (await admin.query('people.list', { limit: 2 })) as {
+    const page = { search: domain, limit: 2 };
+    const first = (await admin.query('people.list', page)) as {
       items: { email: string }[];
       nextCursor: string;
     };
-    const second = (await admin.query('people.list', { limit: 2, cursor: first.nextCursor })) as {
+    const second = (await admin.query('people.list', { ...page, cursor: first.nextCursor })) as {
       items: { email: string }[];
       nextCursor: null;
     };
 
     expect([...first.items, ...second.items].map((person) => person.email)).toEqual([
-      'c@example.com',
-      'b@example.com',
-      'ada@example.com',
+      `c@${domain}`,
+      `b@${domain}`,
+      `a@${domain}`,
     ]);
     expect(second.nextCursor).toBeNull();
   });
 
   test('and the tokens are counted over all pages, those alone that a search finds', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    await admin.mutate('people.invite', { email: 'bob@example.com', role: 'viewer' });
-    for (const name of ['deploy-eu', 'deploy-us', 'reports']) {
+    const id = randomUUID();
+    const before = (await admin.query('people.count')) as { count: number };
+    await admin.mutate('people.invite', { email: `bob-${id}@example.com`, role: 'viewer' });
+    for (const name of [`deploy-${id}-eu`, `deploy-${id}-us`, `reports-${id}`]) {
       await admin.mutate('tokens.create', { name, role: 'client' });
     }
     const { items: tokens } = (await admin.query('tokens.list')) as { items: unknown[] };
 
-    expect(await admin.query('people.count')).toEqual({ count: 2, isExact: true });
-    expect(await admin.query('people.count', { search: 'BOB' })).toMatchObject({ count: 1 });
+    expect(await admin.query('people.count')).toEqual({ count: before.count + 1, isExact: true });
+    expect(await admin.query('people.count', { search: `BOB-${id}` })).toMatchObject({ count: 1 });
     expect(await admin.query('tokens.count')).toMatchObject({ count: tokens.length });
-    expect(await admin.query('tokens.count', { search: 'Deploy' })).toMatchObject({ count: 2 });
+    const deploy = { search: `Deploy-${id}` };
+    expect(await admin.query('tokens.count', deploy)).toMatchObject({ count: 2 });
   });
 });
 
 test('disabling a person reports how many tokens in force they have made', async () => {
-  const on = await startTestController();
-  const admin = await signedInAdmin(on);
-  const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'admin' });
+  const eve = await signedInAdmin(on, anEmail());
   const make = (name: string): Promise<unknown> =>
     eve.mutate('tokens.create', { name, role: 'viewer' });
   await make('kept');

@@ -1,21 +1,38 @@
 import { Writable } from 'node:stream';
-import { makeAdmin } from '@leasehold/keys-core/access';
 import { createLogger } from '@leasehold/service-kit';
-import { createTestDatabase } from '@leasehold/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import {
+  anEmail,
+  aPerson,
   createTestBrowser,
   joinedPerson,
+  ORIGIN,
   PASSWORD,
   signedInAdmin,
   type BrowserAnswer,
 } from '../testing/test-browser.ts';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 
 const FAILURES_MAX = 10;
+const CONSOLE_SECRET = 'a console of these controllers: 0';
+
+/** Each test has people of its own. */
+let on: TestController;
+
+beforeAll(async () => {
+  const { close, ...started } = await openTestController({
+    signIn: { consoleSecret: CONSOLE_SECRET },
+  });
+  on = started;
+  return close;
+});
 
 /** Fails once, as if all failures but the last had already happened. */
-async function lockWithOneFailure(on: TestController, email: string): Promise<BrowserAnswer> {
+async function lockWithOneFailure(email: string): Promise<BrowserAnswer> {
   await on.controller.store.general.$queryRaw`
     insert into sign_in_failure (email_hash, source, failure_count, failed_at)
     values (
@@ -28,22 +45,35 @@ async function lockWithOneFailure(on: TestController, email: string): Promise<Br
   return createTestBrowser(on).signIn(email, 'a wrong password');
 }
 
-async function signIn(on: TestController, email: string): Promise<BrowserAnswer> {
-  for (;;) {
-    const answer = await createTestBrowser(on).signIn(email, PASSWORD);
-    if (answer.body['code'] !== 'request.rate_limited') return answer;
-  }
+const signIn = (email: string): Promise<BrowserAnswer> =>
+  createTestBrowser(on).signIn(email, PASSWORD);
+
+/** So many failures of one source, or everywhere. */
+async function failed(email: string, source: string, count: number): Promise<void> {
+  await on.controller.store.general.$queryRaw`
+    insert into sign_in_failure (email_hash, source, failure_count, failed_at)
+    values (
+      encode(sha256(convert_to(${email}, 'UTF8')), 'hex'), ${source}, ${count}::int, clock_timestamp()
+    )
+    on conflict (email_hash, source) do update set failure_count = excluded.failure_count
+    returning email_hash`;
 }
+
+/** The failures of an address that are counted, by their sources. */
+const failuresOf = (email: string): Promise<{ source: string; count: number }[]> =>
+  on.controller.store.general.$queryRaw`
+    select f.source, f.failure_count as "count" from sign_in_failure f
+    where f.email_hash = encode(sha256(convert_to(${email}, 'UTF8')), 'hex') order by f.source`;
 
 describe('an address that fails ten times in a row', () => {
   test('is locked, whether or not it belongs to a person, and the right password does not help', async () => {
-    const on = await startTestController();
-    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+    const [ada, nobody] = [anEmail(), anEmail()];
+    await aPerson(on, ada);
 
-    const tenth = await lockWithOneFailure(on, 'ada@example.com');
-    await lockWithOneFailure(on, 'nobody@example.com');
-    const locked = await signIn(on, 'ada@example.com');
-    const lockedToo = await signIn(on, 'nobody@example.com');
+    const tenth = await lockWithOneFailure(ada);
+    await lockWithOneFailure(nobody);
+    const locked = await signIn(ada);
+    const lockedToo = await signIn(nobody);
 
     expect(tenth.status).toBe(401);
     expect(locked).toMatchObject({ status: 429, body: { code: 'ACCOUNT_LOCKED' } });
@@ -55,44 +85,42 @@ describe('an address that fails ten times in a row', () => {
   });
 
   test('may try again when the time is over, or an administrator allows it; the audit records it', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
-    const { general } = on.controller.store;
+    const admin = await signedInAdmin(on, anEmail());
+    const email = anEmail();
+    const personId = await aPerson(on, email, 'viewer');
 
-    await lockWithOneFailure(on, 'bob@example.com');
-    expect((await signIn(on, 'bob@example.com')).status).toBe(429);
-    await general.$queryRaw`
-      update sign_in_failure set locked_until = clock_timestamp() returning email_hash`;
-    expect((await signIn(on, 'bob@example.com')).status).toBe(200);
+    await lockWithOneFailure(email);
+    expect((await signIn(email)).status).toBe(429);
+    await on.controller.store.general.$queryRaw`
+      update sign_in_failure set locked_until = clock_timestamp()
+      where email_hash = encode(sha256(convert_to(${email}, 'UTF8')), 'hex')
+      returning email_hash`;
+    expect((await signIn(email)).status).toBe(200);
 
-    await lockWithOneFailure(on, 'bob@example.com');
+    await lockWithOneFailure(email);
     expect(await admin.query('people.list')).toMatchObject({
       items: expect.arrayContaining([
         expect.objectContaining({
-          email: 'bob@example.com',
+          email,
           lockedUntil: expect.any(String) as string,
         }),
       ]) as [],
     });
-    expect(await admin.mutate('people.enable', { personId: bob.personId })).toEqual({
-      changed: true,
-    });
-    expect((await signIn(on, 'bob@example.com')).status).toBe(200);
-    expect(await admin.query('audit.list', { action: 'people.lockOut' })).toMatchObject({
-      items: [{ resource: `person:${bob.personId}` }, { resource: `person:${bob.personId}` }],
+    expect(await admin.mutate('people.enable', { personId })).toEqual({ changed: true });
+    expect((await signIn(email)).status).toBe(200);
+    const resource = `person:${personId}`;
+    expect(await admin.query('audit.list', { action: 'people.lockOut', resource })).toMatchObject({
+      items: [{ resource }, { resource }],
     });
   });
 
   test('has ten tries whichever controllers it asks, and however many at once', async () => {
-    const database = await createTestDatabase();
-    const options = { databaseUrl: database.url, signIn: { authSecret: 'x'.repeat(32) } };
-    const controllers = [await startTestController(options), await startTestController(options)];
-    onTestFinished(() => database.drop());
+    const controllers = [on, await startTestController({ databaseUrl: on.databaseUrl })];
+    const email = anEmail();
 
     const answers = await Promise.all(
       Array.from({ length: 16 }, (_, i) =>
-        createTestBrowser(controllers[i % 2] ?? { url: '' }).signIn('ada@example.com', 'wrong'),
+        createTestBrowser(controllers[i % 2] ?? { url: '' }).signIn(email, 'wrong'),
       ),
     );
 
@@ -102,28 +130,24 @@ describe('an address that fails ten times in a row', () => {
 });
 
 describe('strangers who know an address', () => {
-  const signIn = { consoleSecret: 'a console of these controllers: 0' };
   const from = (address: string): Record<string, string> => ({
     'leasehold-caller': address,
-    'leasehold-console-secret': signIn.consoleSecret,
+    'leasehold-console-secret': CONSOLE_SECRET,
   });
-  const signInFrom = (on: TestController, address: string, password: string) =>
+  const signInFrom = (address: string, email: string, password: string) =>
     createTestBrowser(on).request('/api/auth/sign-in/email', {
-      body: { email: 'ada@example.com', password },
+      body: { email, password },
       headers: from(address),
     });
 
   test('lock it for themselves, and keep out nobody who signs in from elsewhere', async () => {
-    const on = await startTestController({ signIn });
-    const ada = await signedInAdmin(on);
-    await on.controller.store.general.$queryRaw`
-      insert into sign_in_failure (email_hash, source, failure_count, failed_at)
-      values (encode(sha256('ada@example.com'), 'hex'), '192.0.2.1', 9, clock_timestamp())
-      returning email_hash`;
+    const email = anEmail();
+    const ada = await signedInAdmin(on, email);
+    await failed(email, '192.0.2.1', 9);
 
-    const wrong = await signInFrom(on, '192.0.2.1', 'wrong');
-    const locked = await signInFrom(on, '192.0.2.1', PASSWORD);
-    const elsewhere = await signInFrom(on, '192.0.2.2', PASSWORD);
+    const wrong = await signInFrom('192.0.2.1', email, 'wrong');
+    const locked = await signInFrom('192.0.2.1', email, PASSWORD);
+    const elsewhere = await signInFrom('192.0.2.2', email, PASSWORD);
     const changed = await ada.request('/api/auth/change-password', {
       body: { currentPassword: PASSWORD, newPassword: 'another long password' },
       headers: from('192.0.2.1'),
@@ -135,21 +159,17 @@ describe('strangers who know an address', () => {
   });
 
   test('lock it everywhere once they try from many places, except for signed-in people', async () => {
-    const on = await startTestController({ signIn });
-    const ada = await signedInAdmin(on);
-    await on.controller.store.general.$queryRaw`
-      insert into sign_in_failure (email_hash, failure_count, failed_at)
-      values (encode(sha256('ada@example.com'), 'hex'), 99, clock_timestamp())
-      on conflict (email_hash, source) do update set failure_count = 99
-      returning email_hash`;
+    const email = anEmail();
+    const ada = await signedInAdmin(on, email);
+    await failed(email, '', 99);
 
-    const last = await signInFrom(on, '192.0.2.1', 'wrong');
-    const elsewhere = await signInFrom(on, '192.0.2.2', PASSWORD);
+    const last = await signInFrom('192.0.2.1', email, 'wrong');
+    const elsewhere = await signInFrom('192.0.2.2', email, PASSWORD);
     const changed = await ada.request('/api/auth/change-password', {
       body: { currentPassword: PASSWORD, newPassword: 'another long password' },
     });
     await ada.mutate('people.enable', { personId: ada.personId });
-    const enabled = await signInFrom(on, '192.0.2.2', 'another long password');
+    const enabled = await signInFrom('192.0.2.2', email, 'another long password');
 
     expect([last, elsewhere, changed, enabled].map(({ status }) => status)).toEqual([
       401, 429, 200, 200,
@@ -157,15 +177,13 @@ describe('strangers who know an address', () => {
   });
 
   test('get no more guesses when its person signs in meanwhile', async () => {
-    const on = await startTestController({ signIn });
-    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
-    for (const address of ['192.0.2.1', '192.0.2.2']) await signInFrom(on, address, 'wrong');
+    const email = anEmail();
+    await aPerson(on, email);
+    for (const address of ['192.0.2.1', '192.0.2.2']) await signInFrom(address, email, 'wrong');
 
-    await signInFrom(on, '192.0.2.3', PASSWORD);
+    await signInFrom('192.0.2.3', email, PASSWORD);
 
-    const counts = await on.controller.store.general.$queryRaw`
-      select f.source, f.failure_count as "count" from sign_in_failure f order by f.source`;
-    expect(counts).toEqual([
+    expect(await failuresOf(email)).toEqual([
       { source: '', count: 2 },
       { source: '192.0.2.1', count: 1 },
       { source: '192.0.2.2', count: 1 },
@@ -174,15 +192,12 @@ describe('strangers who know an address', () => {
 });
 
 test('a program on the machine of a controller cannot lock out anybody elsewhere, or name another source', async () => {
-  const on = await startTestController();
-  const ada = await signedInAdmin(on);
-  await on.controller.store.general.$queryRaw`
-    insert into sign_in_failure (email_hash, source, failure_count, failed_at)
-    values (encode(sha256('ada@example.com'), 'hex'), '203.0.113.5', 9, clock_timestamp())
-    returning email_hash`;
+  const email = anEmail();
+  const ada = await signedInAdmin(on, email);
+  await failed(email, '203.0.113.5', 9);
 
   const wrong = await createTestBrowser(on).request('/api/auth/sign-in/email', {
-    body: { email: 'ada@example.com', password: 'wrong' },
+    body: { email, password: 'wrong' },
     headers: {
       'x-forwarded-for': '203.0.113.5',
       forwarded: 'for=203.0.113.5',
@@ -194,49 +209,47 @@ test('a program on the machine of a controller cannot lock out anybody elsewhere
   });
 
   expect(wrong.status).toBe(401);
-  expect(
-    await on.controller.store.general.$queryRaw`
-      select f.source, f.failure_count as "count" from sign_in_failure f
-      where f.source <> '' order by f.source`,
-  ).toEqual([
+  expect((await failuresOf(email)).filter(({ source }) => source !== '')).toEqual([
     { source: '127.0.0.1', count: 1 },
     { source: '203.0.113.5', count: 9 },
   ]);
-  expect(await ada.query('audit.list', { action: 'people.signIn' })).toMatchObject({
+  const audited = { action: 'people.signIn', resource: `person:${ada.personId}` };
+  expect(await ada.query('audit.list', audited)).toMatchObject({
     items: [{ source: '127.0.0.1' }],
   });
 });
 
 test('a signed-in person has ten tries to enter their present password', async () => {
-  const on = await startTestController();
-  const ada = await signedInAdmin(on);
+  const email = anEmail();
+  const ada = await signedInAdmin(on, email);
   const change = (currentPassword: string): Promise<BrowserAnswer> =>
     ada.request('/api/auth/change-password', {
       body: { currentPassword, newPassword: 'another long password' },
     });
-  await on.controller.store.general.$queryRaw`
-    insert into sign_in_failure (email_hash, source, failure_count, failed_at)
-    values (encode(sha256('ada@example.com'), 'hex'), 'change-password', 9, clock_timestamp())
-    returning email_hash`;
+  await failed(email, 'change-password', 9);
 
   expect((await change('wrong')).status).toBe(400);
   expect((await change(PASSWORD)).body['code']).toBe('ACCOUNT_LOCKED');
-  expect((await signIn(on, 'ada@example.com')).status).toBe(200);
+  expect((await signIn(email)).status).toBe(200);
 });
 
 test('one address may try only a limited number of passwords a second, whatever headers it sends', async () => {
-  const on = await startTestController({ signIn: { trustedProxies: [] } });
-
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, i) =>
-      createTestBrowser(on).request('/api/auth/sign-in/email', {
-        body: { email: `nobody${String(i)}@example.com`, password: 'wrong' },
-        headers: { 'x-forwarded-for': `192.0.2.${String(i)}` },
+      fetch(`${on.url}/api/auth/sign-in/email`, {
+        method: 'POST',
+        headers: {
+          origin: ORIGIN,
+          'content-type': 'application/json',
+          'x-forwarded-for': `192.0.2.${String(i)}`,
+        },
+        body: JSON.stringify({ email: anEmail(), password: 'wrong' }),
       }),
     ),
   );
 
-  expect(answers.some((answer) => answer.body['code'] === 'request.rate_limited')).toBe(true);
+  const texts = await Promise.all(answers.map((answer) => answer.text()));
+  expect(texts.some((text) => text.includes('"request.rate_limited"'))).toBe(true);
 });
 
 test('no secret of a sign-in is in the log, however much is logged', async () => {
@@ -248,12 +261,12 @@ test('no secret of a sign-in is in the log, however much is logged', async () =>
     },
   });
   const log = createLogger({ name: 'controller', level: 'trace', destination });
-  const on = await startTestController({
+  const logged = await startTestController({
     log,
     signIn: { authSecret: 'the secret of all cookies 0123' },
   });
-  const admin = await signedInAdmin(on);
-  const bob = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
+  const admin = await signedInAdmin(logged);
+  const bob = await joinedPerson(logged, admin, { email: 'bob@example.com', role: 'viewer' });
   await bob.signIn('bob@example.com', 'a password mistyped');
   await bob.signIn('typed-password-as-address@example.com', 'whatever it is');
   await bob.request('/api/auth/accept-invitation', {

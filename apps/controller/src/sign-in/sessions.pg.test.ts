@@ -1,16 +1,36 @@
+import { randomUUID } from 'node:crypto';
 import { endSessionsOf } from '@leasehold/keys-core/access';
-import { createTestDatabase, waitUntil } from '@leasehold/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { waitUntil } from '@leasehold/testing';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
+  anEmail,
   createTestBrowser,
-  joinedPerson,
   PASSWORD,
   signedInAdmin,
+  signedInPerson,
   type TestBrowser,
 } from '../testing/test-browser.ts';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
 import { mutate } from '../testing/wire.ts';
+
+/** Of all controllers, as behind one console. */
+const SIGN_IN = { authSecret: 'of both controllers: 0123456789abcdef' };
+
+let on: TestController;
+/** Who acts on others. Each test has people of its own. */
+let admin: TestBrowser;
+
+beforeAll(async () => {
+  const { close, ...started } = await openTestController({ signIn: SIGN_IN });
+  on = started;
+  admin = await signedInAdmin(on);
+  return close;
+});
 
 /** An event stream that is open; `ended` once the controller has ended it. */
 async function anOpenStream(browser: TestBrowser): Promise<{ readonly ended: () => boolean }> {
@@ -34,18 +54,6 @@ async function anOpenStream(browser: TestBrowser): Promise<{ readonly ended: () 
   return { ended: () => isEnded };
 }
 
-/** Two controllers on one database and with one secret, as behind one console. */
-async function twoControllers(): Promise<[TestController, TestController]> {
-  const database = await createTestDatabase();
-  const options = {
-    databaseUrl: database.url,
-    signIn: { authSecret: 'of both controllers: 0123456789abcdef' },
-  };
-  const controllers = [await startTestController(options), await startTestController(options)];
-  onTestFinished(() => database.drop());
-  return controllers as [TestController, TestController];
-}
-
 /** The same browser, at another controller. */
 function moved(browser: TestBrowser, to: TestController): TestBrowser {
   const other = createTestBrowser(to);
@@ -55,8 +63,7 @@ function moved(browser: TestBrowser, to: TestController): TestBrowser {
 
 describe('an open stream ends', () => {
   test('when its person signs out, and the session is over at once', async () => {
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
+    const browser = await signedInAdmin(on, anEmail());
     const kept = moved(browser, on);
     const stream = await anOpenStream(browser);
 
@@ -69,9 +76,7 @@ describe('an open stream ends', () => {
   });
 
   test('when its person gets another role; the next call has the new one', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'operator' });
+    const person = await signedInPerson(on, { email: anEmail(), role: 'operator' });
     const stream = await anOpenStream(person);
     const untouched = await anOpenStream(admin);
 
@@ -91,31 +96,30 @@ describe('an open stream ends', () => {
   });
 
   test('when its person is disabled, and enabling them brings no session back', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    const person = await joinedPerson(on, admin, { email: 'bob@example.com', role: 'viewer' });
+    const email = anEmail();
+    const person = await signedInPerson(on, { email, role: 'viewer' });
     const stream = await anOpenStream(person);
 
     await admin.mutate('people.disable', { personId: person.personId });
 
     expect(await person.query('session.get')).toBe('auth.required');
     await waitUntil(stream.ended);
-    expect(await createTestBrowser(on).signIn('bob@example.com', PASSWORD)).toMatchObject({
+    expect(await createTestBrowser(on).signIn(email, PASSWORD)).toMatchObject({
       status: 401,
       body: { code: 'INVALID_EMAIL_OR_PASSWORD' },
     });
     await admin.mutate('people.enable', { personId: person.personId });
     expect(await person.query('session.get')).toBe('auth.required');
-    expect(await person.signIn('bob@example.com', PASSWORD)).toMatchObject({ status: 200 });
+    expect(await person.signIn(email, PASSWORD)).toMatchObject({ status: 200 });
   });
 
   test('when the session has run out', async () => {
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
+    const browser = await signedInAdmin(on, anEmail());
     const stream = await anOpenStream(browser);
 
     await on.controller.store.general.$queryRaw`
       update person_session set expires_at = clock_timestamp() - interval '1 second'
+      where person_id = ${browser.personId}::uuid
       returning id::text`;
 
     await waitUntil(stream.ended);
@@ -123,9 +127,8 @@ describe('an open stream ends', () => {
   });
 
   test('on every controller, whichever received the request', async () => {
-    const [first, second] = await twoControllers();
-    const admin = await signedInAdmin(first);
-    const person = await joinedPerson(first, admin, { email: 'bob@example.com', role: 'viewer' });
+    const second = await startTestController({ databaseUrl: on.databaseUrl, signIn: SIGN_IN });
+    const person = await signedInPerson(on, { email: anEmail(), role: 'viewer' });
     const there = moved(person, second);
     expect(await there.query('session.get')).toMatchObject({ role: 'viewer' });
     const stream = await anOpenStream(there);
@@ -139,12 +142,12 @@ describe('an open stream ends', () => {
 
 describe('a session', () => {
   test('that nobody used for a week is over', async () => {
-    const on = await startTestController();
-    const idle = await signedInAdmin(on);
+    const idle = await signedInAdmin(on, anEmail());
     expect(await idle.query('session.get')).toMatchObject({ role: 'admin' });
 
     await on.controller.store.general.$queryRaw`
       update person_session set seen_at = clock_timestamp() - interval '7 days'
+      where person_id = ${idle.personId}::uuid
       returning id::text`;
 
     const answer = await waitUntil(async () => {
@@ -155,28 +158,29 @@ describe('a session', () => {
   });
 
   test('ends with all others of its person, and the audit records it', async () => {
-    const on = await startTestController();
-    const here = await signedInAdmin(on);
+    const email = anEmail();
+    const here = await signedInAdmin(on, email);
     const there = createTestBrowser(on);
-    await there.signIn('ada@example.com', PASSWORD);
+    await there.signIn(email, PASSWORD);
 
     const answer = await here.request('/api/auth/revoke-sessions', { method: 'POST' });
 
     expect(answer.status).toBe(200);
     expect(await there.query('session.get')).toBe('auth.required');
-    await here.signIn('ada@example.com', PASSWORD);
-    expect(await here.query('audit.list', { action: 'people.signOutEverywhere' })).toMatchObject({
-      items: [{ actor: 'ada@example.com', source: '127.0.0.1', detail: { endedCount: 2 } }],
+    await here.signIn(email, PASSWORD);
+    const audited = { action: 'people.signOutEverywhere', resource: `person:${here.personId}` };
+    expect(await here.query('audit.list', audited)).toMatchObject({
+      items: [{ actor: email, source: '127.0.0.1', detail: { endedCount: 2 } }],
     });
   });
 });
 
 describe('a changed password', () => {
   test('ends every other session, and the old one opens none any longer', async () => {
-    const on = await startTestController();
-    const here = await signedInAdmin(on);
+    const email = anEmail();
+    const here = await signedInAdmin(on, email);
     const there = createTestBrowser(on);
-    await there.signIn('ada@example.com', PASSWORD);
+    await there.signIn(email, PASSWORD);
     const change = (body: Record<string, string>): Promise<{ status: number }> =>
       here.request('/api/auth/change-password', { body });
 
@@ -190,24 +194,25 @@ describe('a changed password', () => {
     expect(wrong).toMatchObject({ status: 400, body: { code: 'INVALID_PASSWORD' } });
     expect(short).toMatchObject({ status: 400, body: { code: 'request.invalid' } });
     expect(right.status).toBe(200);
-    expect(await here.query('session.get')).toMatchObject({ actor: 'ada@example.com' });
+    expect(await here.query('session.get')).toMatchObject({ actor: email });
     expect(await there.query('session.get')).toBe('auth.required');
-    expect((await there.signIn('ada@example.com', PASSWORD)).status).toBe(401);
-    expect((await there.signIn('ada@example.com', 'a new password')).status).toBe(200);
+    expect((await there.signIn(email, PASSWORD)).status).toBe(401);
+    expect((await there.signIn(email, 'a new password')).status).toBe(200);
   });
 });
 
 test('a sign-in that has checked the old password opens no session once all sessions were ended', async () => {
-  const on = await startTestController();
-  const ada = await signedInAdmin(on);
+  const email = anEmail();
+  const ada = await signedInAdmin(on, email);
   const { general } = on.controller.store;
   const thief = createTestBrowser(on);
 
   // The password is right, and the sign-in waits for the row of its person.
   const signIn = await general.$transaction(async (tx) => {
     await tx.$executeRaw`set local idle_in_transaction_session_timeout = 0`;
-    await tx.$queryRaw`select p.id::text from person p for update`;
-    const asked = thief.signIn('ada@example.com', PASSWORD);
+    await tx.$queryRaw`
+      select p.id::text from person p where p.id = ${ada.personId}::uuid for update`;
+    const asked = thief.signIn(email, PASSWORD);
     await waitUntil(async () => {
       const rows = await general.$queryRaw<{ count: number }[]>`
         select count(*)::int as count from pg_stat_activity
@@ -221,19 +226,18 @@ test('a sign-in that has checked the old password opens no session once all sess
 
   expect((await signIn.asked).body['code']).toBe('INVALID_EMAIL_OR_PASSWORD');
   expect(await thief.query('session.get')).toBe('auth.required');
-  expect((await createTestBrowser(on).signIn('ada@example.com', PASSWORD)).status).toBe(200);
+  expect((await createTestBrowser(on).signIn(email, PASSWORD)).status).toBe(200);
 });
 
 test.each(['session', 'token'] as const)(
   'a call that waits for a lease ends with its %s, and is not granted what becomes free',
   async (kind) => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    const eve = await joinedPerson(on, admin, { email: 'eve@example.com', role: 'client' });
+    const eve = await signedInPerson(on, { email: anEmail(), role: 'client' });
     const program = await on.token('client');
     const holder = await on.token('client');
-    const held = await acquireLease(on, holder.secret, { key: 'k' });
-    const waiting = wanted({ key: 'k', holder: 'eve', waitMs: 30_000 });
+    const key = randomUUID();
+    const held = await acquireLease(on, holder.secret, { key });
+    const waiting = wanted({ key, holder: 'eve', waitMs: 30_000 });
 
     const wait =
       kind === 'session'
@@ -245,7 +249,8 @@ test.each(['session', 'token'] as const)(
     );
     const { general } = on.controller.store;
     await waitUntil(async () => {
-      const rows = await general.$queryRaw<unknown[]>`select 1 as one from lease_waiter`;
+      const rows = await general.$queryRaw<unknown[]>`
+        select 1 as one from lease_waiter where name = ${key}`;
       return rows.length === 1;
     });
     if (kind === 'session') await admin.mutate('people.disable', { personId: eve.personId });
@@ -254,11 +259,12 @@ test.each(['session', 'token'] as const)(
     expect(await outcome).toBe('cut off');
     await mutate(on, 'leases.release', { secret: holder.secret, input: refOf(held) });
     // Their ticket is kept in the line for a while; that has passed.
-    await general.$executeRaw`update lease_waiter set valid_until = clock_timestamp()`;
-    const next = await acquireLease(on, holder.secret, { key: 'k', waitMs: 20_000 });
+    await general.$executeRaw`
+      update lease_waiter set valid_until = clock_timestamp() where name = ${key}`;
+    const next = await acquireLease(on, holder.secret, { key, waitMs: 20_000 });
     const grants = await general.$queryRaw`
       select e.lease_id::text as "leaseId" from lease_event e
-      where e.kind = 'granted' and e.namespace = 'test' order by e.id`;
+      where e.kind = 'granted' and e.name = ${key} order by e.id`;
     expect(grants).toEqual([{ leaseId: held.leaseId }, { leaseId: next.leaseId }]);
   },
 );

@@ -156,11 +156,19 @@ async function answers(on: TestController, other: string): Promise<void> {
 
 let worldCount = 0;
 
-/** Two datacenters of a test's own, whose names the etcd does not know yet. */
+export interface TwoDatacenters {
+  readonly world: TestDatacenters;
+  readonly here: string;
+  readonly there: string;
+  /** Of an operator here. */
+  readonly secret: string;
+}
+
+/** Two datacenters whose names the etcd does not know yet. The caller closes their world. */
 export async function openTwoDatacenters(
   etcd: TestEtcd,
   secretOf?: (name: string, other: string) => string,
-): Promise<{ world: TestDatacenters; here: string; there: string; secret: string }> {
+): Promise<TwoDatacenters> {
   worldCount += 1;
   const [here, there] = [`a${String(worldCount)}`, `b${String(worldCount)}`];
   const world = await openTestDatacenters({
@@ -168,9 +176,23 @@ export async function openTwoDatacenters(
     etcd,
     ...(secretOf === undefined ? {} : { secretOf }),
   });
-  onTestFinished(() => world.close());
   if (secretOf === undefined) await world.allSee();
   return { world, here, there, secret: (await world.of(here).token('operator')).secret };
+}
+
+/** For tests that share two datacenters: when this one ends, the other one answers again. */
+export function healAfterTest({ world, here, there }: TwoDatacenters): void {
+  onTestFinished(async () => {
+    world.lineTo(there).heal();
+    await world.reaches(here, there);
+  });
+}
+
+/** Stops the other one until the test ends. */
+export async function stopForTest({ world, here, there }: TwoDatacenters): Promise<void> {
+  onTestFinished(() => world.restart(there));
+  await world.stop(there);
+  await world.sees(here, there, false);
 }
 
 /** Blocks whatever needs leases or reservations there, until the returned function is called. */

@@ -68,7 +68,14 @@ const CONNECTIONS_MAX = 1;
 
 function connectionsTo(connectionString: string): pg.Pool {
   const options = '-c search_path=public';
-  return new pg.Pool({ connectionString, options, max: CONNECTIONS_MAX });
+  return openConnections({ connectionString, options, max: CONNECTIONS_MAX });
+}
+
+/** A pool has ended before its sessions have: the end of their database may end these. */
+function openConnections(config: pg.PoolConfig): pg.Pool {
+  const pool = new pg.Pool(config);
+  pool.on('error', () => undefined);
+  return pool;
 }
 
 function openPrisma(url: string): OpenClient<PrismaTx> {
@@ -139,7 +146,7 @@ export async function openService<Tx>(
   open: Open<Tx>,
   { url, around }: Omit<Place<Tx>, 'observer'>,
 ): Promise<OpenService<Tx>> {
-  const observer = new pg.Pool({ connectionString: url });
+  const observer = openConnections({ connectionString: url });
   await observer.query('create table public.lease (id serial, note text not null)');
   const { service, close } = await serviceOn(open, { url, observer, around });
   return {

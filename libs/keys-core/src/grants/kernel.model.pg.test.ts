@@ -11,7 +11,7 @@ import {
 import { LEASE_COMMANDS } from '../testing/model/lease-commands.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
 
-const RUNS = repetitions({ short: 200, long: 2_000 });
+const RUNS = repetitions({ gate: 70, short: 200, long: 2_000 });
 const COMMANDS_MAX = 30;
 const START_MS = Date.UTC(2030, 0, 1);
 const TIMEOUT_MS = RUNS * 2_000;

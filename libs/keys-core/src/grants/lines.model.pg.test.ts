@@ -8,7 +8,7 @@ import { declare, LINE_COMMANDS, type RealLines } from '../testing/model/line-co
 import { LineModel } from '../testing/model/line-model.ts';
 import { freezeClock } from '../testing/shifted-clock.ts';
 
-const RUNS = repetitions({ short: 100, long: 2_000 });
+const RUNS = repetitions({ gate: 40, short: 100, long: 2_000 });
 const COMMANDS_MAX = 50;
 const START_MS = Date.UTC(2030, 0, 1);
 const TIMEOUT_MS = RUNS * 3_000;

@@ -2,30 +2,31 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { FAIR_USE_CONFIG_DEFAULTS } from '@leasehold/keys-core';
 import { waitUntil } from '@leasehold/testing';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { SendingTimes } from '../http-server.ts';
 import { createTestBrowser } from '../../testing/test-browser.ts';
 import { openSocket } from '../../testing/raw-socket.ts';
-import { startTestController, type TestController } from '../../testing/test-controller.ts';
+import {
+  openTestController,
+  startTestController,
+  type TestController,
+} from '../../testing/test-controller.ts';
 
 const MAX = 5;
 const SECRET = 'a console of these controllers: 0';
 
-async function startSmall(sendingTimes?: SendingTimes): Promise<TestController> {
-  return startTestController({
-    ...(sendingTimes === undefined ? {} : { sendingTimes }),
-    signIn: { consoleSecret: SECRET },
-    fairUse: {
-      ...FAIR_USE_CONFIG_DEFAULTS,
-      anonymous: { ...FAIR_USE_CONFIG_DEFAULTS.anonymous, connections: MAX },
-    },
-  });
-}
+const SMALL = {
+  signIn: { consoleSecret: SECRET },
+  fairUse: {
+    ...FAIR_USE_CONFIG_DEFAULTS,
+    anonymous: { ...FAIR_USE_CONFIG_DEFAULTS.anonymous, connections: MAX },
+  },
+};
 
 /** A connection that sends this, has its answer or its end if it asks for one, and then nothing more. */
-async function hold(on: TestController, text: string): Promise<Socket> {
-  const { hostname, port } = new URL(on.url);
+async function hold(at: TestController, text: string): Promise<Socket> {
+  const { hostname, port } = new URL(at.url);
   const socket = connect(Number(port), hostname);
   onTestFinished(() => void socket.destroy());
   socket.on('error', () => undefined).resume();
@@ -44,6 +45,14 @@ const half = (headers: string, path = '/api/auth/sign-in/email'): string =>
   `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${headers}` +
   `content-length: 100\r\n\r\n{`;
 
+let on: TestController;
+
+beforeAll(async () => {
+  const { close, ...started } = await openTestController(SMALL);
+  on = started;
+  return close;
+});
+
 test.each([
   ['nothing', ''],
   ['half a header', 'GET / HTTP/1.1\r\nhost'],
@@ -56,7 +65,6 @@ test.each([
 ])(
   'strangers that hold connections with %s lock out no newcomer of their address',
   async (_what, text) => {
-    const on = await startSmall();
     const { secret } = await on.token('viewer');
     const strangers: Socket[] = [];
     for (let i = 0; i < MAX * 2; i += 1) strangers.push(await hold(on, text));
@@ -64,7 +72,7 @@ test.each([
     const client = await on.client('viewer');
     const socket = await openSocket(on, secret);
 
-    expect(await client.leases.list.query({})).toMatchObject({ items: [] });
+    expect(await client.leases.list.query({ namespace: 'x' })).toMatchObject({ items: [] });
     expect(await socket.ask(1, 'query', 'leases.list', {})).toMatchObject({ id: 1, result: {} });
     expect((await createTestBrowser(on).request('/healthz')).status).toBe(200);
     await expect.poll(() => strangers.filter((one) => !one.closed).length).toBeLessThanOrEqual(MAX);
@@ -78,9 +86,16 @@ describe('a stranger who never sends the rest', () => {
     connectionsCheckingInterval: 10,
     tokenMsMax: 1_000,
   };
+  let hasty: TestController;
+  beforeAll(async () => {
+    const { close, ...started } = await openTestController({ ...SMALL, sendingTimes: times });
+    hasty = started;
+    return close;
+  });
+
   /** Of all connections that it may have at once. */
-  const allClosed = async (on: TestController, text: string): Promise<void> => {
-    const held = await Promise.all(Array.from({ length: MAX }, () => hold(on, text)));
+  const allClosed = async (text: string): Promise<void> => {
+    const held = await Promise.all(Array.from({ length: MAX }, () => hold(hasty, text)));
     for (const one of held) if (!one.closed) await once(one, 'close');
   };
 
@@ -91,13 +106,11 @@ describe('a stranger who never sends the rest', () => {
     ['the rest of a body', half('', '/nothing')],
     ['the rest of a body through the console', half(viaConsole('127.0.0.1'), '/nothing')],
   ])('is cut off without %s, and its places are free', async (_what, text) => {
-    const on = await startSmall(times);
-
-    await allClosed(on, text);
+    await allClosed(text);
 
     // Newcomers have no more time than strangers: where everything is slow, some are cut off too.
     const areAllOpen = async (): Promise<boolean> => {
-      const newcomers = await Promise.all(Array.from({ length: MAX }, () => hold(on, WHOLE)));
+      const newcomers = await Promise.all(Array.from({ length: MAX }, () => hold(hasty, WHOLE)));
       const areOpen = newcomers.every(({ closed }) => !closed);
       for (const newcomer of newcomers) newcomer.destroy();
       return areOpen;
@@ -106,17 +119,18 @@ describe('a stranger who never sends the rest', () => {
   });
 
   test('is cut off without a token for its WebSocket, and its places are free', async () => {
-    const on = await startSmall(times);
-    const { secret } = await on.token('viewer');
+    // All of its places must be free.
+    const fresh = await startTestController({ ...SMALL, sendingTimes: times });
+    const { secret } = await fresh.token('viewer');
     const sockets = Array.from(
       { length: MAX },
-      () => new WebSocket(`${on.url.replace('http', 'ws')}/trpc?connectionParams=1`),
+      () => new WebSocket(`${fresh.url.replace('http', 'ws')}/trpc?connectionParams=1`),
     );
 
     const closed = await Promise.all(sockets.map((socket) => once(socket, 'close')));
 
     expect(new Set(closed.map(([code]) => code as number))).toEqual(new Set([4_401]));
-    const newcomer = await openSocket(on, secret);
+    const newcomer = await openSocket(fresh, secret);
     expect(await newcomer.ask(1, 'query', 'leases.list', {})).toMatchObject({ id: 1, result: {} });
   });
 });
