@@ -87,7 +87,8 @@ const GRANTING = [
   },
   {
     name: 'second-permit-of-one-lease-id',
-    breaks: 'a caller that repeats its request with the same key finds its permit, and takes no other',
+    breaks:
+      'a caller that repeats its request with the same key finds its permit, and takes no other',
     file: `${CORE}/grants/sql/pools.ts`,
     find: 'and not exists (select from slot s where s.lease_id = w.lease_id and not s.is_free)',
     replace: '',
