@@ -235,7 +235,14 @@ describe('exit codes and errors', () => {
 
 describe('the end of leasehold up', () => {
   test('after kill -9 without a new start no process is left', async () => {
-    const kept = await answer<ConnectResult>('connect', 'kept', '--program', 'room');
+    // A drone may not have come back yet to a controller that was started again.
+    const kept = await waitUntil(
+      async () => {
+        const { exitCode, stdout } = await here('connect', 'kept', '--program', 'room', '--json');
+        return exitCode === 0 && (JSON.parse(stdout) as ConnectResult);
+      },
+      { pollMs: 200, what: 'a grant of the key' },
+    );
     formerToken = kept.fencingToken;
     up.child.kill('SIGKILL');
     await up.ended;
