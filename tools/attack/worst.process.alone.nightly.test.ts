@@ -30,9 +30,8 @@ afterAll(async () => {
 });
 
 /**
- * Again if healthy callers were only slow: tests beside it slow them once, an attack each time. Then they are
- * compared with what they take on the machine as busy as it is by then; not with more than twice the usual, which
- * an attack may have left behind.
+ * Again if healthy callers were only slow, as others on the machine may make them. Then they are compared with what
+ * they take by then; not with more than twice the usual, which an attack may have left behind.
  */
 async function carriedOut(attack: Attack): Promise<Result> {
   let usual = idle;

@@ -13,7 +13,7 @@ export function linters(paths = ['.']) {
     },
     {
       name: 'types',
-      run: (options) =>
+      run: (options = {}) =>
         runInstalled('.bin/oxlint', ['--threads=1', ...paths], {
           ...options,
           // It is written in Go: a fifth of its time went into collecting garbage.

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isRunning, waitUntil } from '@leasehold/testing';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { CliStage, heldLease } from './testing/cli-controller.ts';
+import { CliStage } from './testing/cli-controller.ts';
 import { startCommand, type Ended } from './testing/command-line.ts';
 import { aJob, aKey, expiryMsOf, guardOf, LOG_TERM, viewOf } from './testing/jobs.ts';
 
@@ -19,17 +19,6 @@ afterAll(() => cli.close());
 const run = (...args: string[]): Promise<Ended> => cli.run('leases', 'run', ...args);
 
 describe('a command under several leases', () => {
-  test('is not run if one of them is held, which is named', async () => {
-    const [free, held] = [aKey(), aKey()];
-    await heldLease(cli.api(), ['run'], held);
-
-    const ended = await run(`run/${free}`, `run/${held}`, '--', 'echo', 'no');
-
-    expect(ended).toMatchObject({ exitCode: 6, stdout: '' });
-    expect(ended.stderr).toContain(`run/${held} is held by`);
-    expect(await viewOf(cli, free)).toBeNull();
-  });
-
   describe('of which one is lost', () => {
     /** Whose guard is stopped, and does not carry out the kill; without it, the command is killed as the TTL ends. */
     async function aStoppedJob(env = cli.env) {
@@ -81,15 +70,6 @@ describe('a command under several leases', () => {
       );
     });
   });
-
-  test('a scope that is given twice is wrong usage', async () => {
-    const scope = `run/${aKey()}`;
-
-    const ended = await run(scope, scope, '--', 'true');
-
-    expect(ended).toMatchObject({ exitCode: 2 });
-    expect(ended.stderr).toContain(`${scope} is given twice.`);
-  });
 });
 
 describe('a command under a lease', () => {
@@ -108,40 +88,6 @@ describe('a command under a lease', () => {
     expect((await job.started.ended).exitCode).toBe(exitCode);
     expect(job.isGone()).toBe(true);
     expect((await viewOf(cli, job.key))?.phase).toBe('free');
-  });
-
-  test.for(['SIGINT', 'SIGTERM'] as const)(
-    'receives %s alone with --single-child, and its children end with it',
-    async (signal, { expect: expectHere, onTestFinished: whenOver }) => {
-      const file = join(cli.folder, aKey());
-      const script = `
-        sh -c 'trap "echo child >>$0" INT TERM; echo $$ >>$0.pid; while :; do sleep 0.05; done' "$0" &
-        trap 'echo parent >>"$0"; exit 7' INT TERM
-        until [ -s "$0.pid" ]; do sleep 0.05; done
-        echo ready >>"$0"
-        while :; do sleep 0.05; done`;
-      const words = ['leases', 'run', `run/${aKey()}`, '--single-child', '--', 'sh', '-c'];
-      const started = cli.start(...words, script, file);
-      whenOver(() => void started.child.kill('SIGKILL'));
-      const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
-      await waitUntil(async () => (await notes()) === 'ready\n');
-
-      started.child.kill(signal);
-
-      expectHere((await started.ended).exitCode).toBe(7);
-      expectHere(await notes()).toBe('ready\nparent\n');
-      expectHere(isRunning(Number(await readFile(`${file}.pid`, 'utf8')))).toBe(false);
-    },
-  );
-});
-
-describe('a command without a lease', () => {
-  test('that does not exist takes no lease, and ends as in a shell', async () => {
-    const key = aKey();
-
-    expect((await run(`run/${key}`, '--', 'no-such-command')).exitCode).toBe(127);
-    expect((await run(`run/${key}`, '--', '/etc/passwd')).exitCode).toBe(126);
-    expect(await viewOf(cli, key)).toBeNull();
   });
 });
 

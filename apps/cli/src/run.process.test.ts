@@ -44,6 +44,17 @@ describe('a command under several leases', () => {
     expect(views.map((view) => view?.phase)).toEqual(['free', 'free']);
   });
 
+  test('is not run if one of them is held, which is named', async () => {
+    const [free, held] = [aKey(), aKey()];
+    await heldLease(cli.api(), ['run'], held);
+
+    const ended = await run(`run/${free}`, `run/${held}`, '--', 'echo', 'no');
+
+    expect(ended).toMatchObject({ exitCode: 6, stdout: '' });
+    expect(ended.stderr).toContain(`run/${held} is held by`);
+    expect(await viewOf(cli, free)).toBeNull();
+  });
+
   test('is killed when one of them is revoked', async () => {
     const keys = [aKey(), aKey()];
     const scopes = keys.map((key) => `run/${key}`);
@@ -57,6 +68,15 @@ describe('a command under several leases', () => {
 
     expect((await started.ended).exitCode).toBe(125);
     await waitUntil(async () => (await viewOf(cli, keys[0] ?? ''))?.phase === 'free');
+  });
+
+  test('a scope that is given twice is wrong usage', async () => {
+    const scope = `run/${aKey()}`;
+
+    const ended = await run(scope, scope, '--', 'true');
+
+    expect(ended).toMatchObject({ exitCode: 2 });
+    expect(ended.stderr).toContain(`${scope} is given twice.`);
   });
 });
 
@@ -102,6 +122,30 @@ describe('a command under a lease', () => {
     expect((await viewOf(cli, job.key))?.phase).toBe('free');
   });
 
+  test.for(['SIGINT', 'SIGTERM'] as const)(
+    'receives %s alone with --single-child, and its children end with it',
+    async (signal, { expect: expectHere, onTestFinished: whenOver }) => {
+      const file = join(cli.folder, aKey());
+      const script = `
+        sh -c 'trap "echo child >>$0" INT TERM; echo $$ >>$0.pid; while :; do sleep 0.05; done' "$0" &
+        trap 'echo parent >>"$0"; exit 7' INT TERM
+        until [ -s "$0.pid" ]; do sleep 0.05; done
+        echo ready >>"$0"
+        while :; do sleep 0.05; done`;
+      const words = ['leases', 'run', `run/${aKey()}`, '--single-child', '--', 'sh', '-c'];
+      const started = cli.start(...words, script, file);
+      whenOver(() => void started.child.kill('SIGKILL'));
+      const notes = (): Promise<string> => readFile(file, 'utf8').catch(() => '');
+      await waitUntil(async () => (await notes()) === 'ready\n');
+
+      started.child.kill(signal);
+
+      expectHere((await started.ended).exitCode).toBe(7);
+      expectHere(await notes()).toBe('ready\nparent\n');
+      expectHere(isRunning(Number(await readFile(`${file}.pid`, 'utf8')))).toBe(false);
+    },
+  );
+
   test('leaves no process of its session behind when it ends, not even one in a group of its own', async () => {
     const file = join(cli.folder, aKey());
     const script = 'set -m; sleep 300 >/dev/null 2>&1 & echo $! >"$0"';
@@ -114,6 +158,14 @@ describe('a command under a lease', () => {
 });
 
 describe('a command without a lease', () => {
+  test('that does not exist takes no lease, and ends as in a shell', async () => {
+    const key = aKey();
+
+    expect((await run(`run/${key}`, '--', 'no-such-command')).exitCode).toBe(127);
+    expect((await run(`run/${key}`, '--', '/etc/passwd')).exitCode).toBe(126);
+    expect(await viewOf(cli, key)).toBeNull();
+  });
+
   test('is not run while somebody else holds the lease, and the error names the holder', async () => {
     const key = aKey();
     await heldLease(cli.api(), ['run'], key);

@@ -177,6 +177,8 @@ describe('events.watch', () => {
     const working = Promise.all(
       apis.map((api, at) => work(api, `worker-${String(at)}`, stopping.signal)),
     );
+    working.catch(() => undefined);
+    onTestFinished(() => stopping.abort());
 
     for (let kill = 0; kill < KILLS; kill += 1) {
       const seen = ids.length;
@@ -197,7 +199,7 @@ describe('events.watch', () => {
     await waitUntil(() => ids.length >= expected.length, SOON);
 
     expect(ids).toEqual(expected);
-    expect(expected.length).toBeGreaterThan(4 * KILLS);
+    expect(expected.length).toBeGreaterThan(2 * KILLS);
   }, 120_000);
 
   test('delivers events in the shape of the contract, with the ids of the history', async () => {

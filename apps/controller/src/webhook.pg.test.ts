@@ -23,7 +23,7 @@ beforeAll(async () => {
   return close;
 });
 
-/** The next one begins with what comes next. */
+/** So that the webhook of each test begins after the entries of the tests before it. */
 beforeEach(async () => {
   await on.controller.store.general.$executeRaw`delete from webhook`;
 });
@@ -440,6 +440,9 @@ test('alarms are told once when they begin and once when they end', async () => 
       return received[count - 1];
     });
 
+  onTestFinished(async () => {
+    await general.$executeRaw`delete from key_failure`;
+  });
   await general.$executeRaw`
     insert into key_failure (namespace, name, failures, since, failed_at, backend_id, start_at)
     values ('', 'room', 3, clock_timestamp(), clock_timestamp(), 'b1', clock_timestamp())`;

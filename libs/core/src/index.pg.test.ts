@@ -49,7 +49,10 @@ describe.each(CLIENTS)('with $name', ({ open }) => {
 
   beforeAll(async () => {
     const database = await createTestDatabase();
-    const opened = await openService(open, { url: database.url });
+    const opened = await openService(open, { url: database.url }).catch(async (error: unknown) => {
+      await database.drop();
+      throw error;
+    });
     service = opened.service;
     return async () => {
       await opened.close();

@@ -74,7 +74,7 @@ test('a context goes to its controllers with its token, and a refused token name
   const here = (...args: string[]) => runHere(args, env);
   const add = ['context', 'add', '--controllers', LEASEHOLD_URL, '--token-stdin'];
 
-  // As it ships, whose standard input is that of a process.
+  // In a process of its own: it reads a real standard input.
   const added = await startCommand([...add, 'staging'], env, { input: `${secret}\n` }).ended;
   const wrong = await runHere([...add, 'wrong'], env, `lh_${'x'.repeat(43)}\n`);
   const nowhere = await here('tokens', 'ls');

@@ -24,5 +24,8 @@ describe('started by npx, which passes no signal on,', () => {
     npx.kill('SIGTERM');
 
     await expect.poll(waitersCount, { timeout: 30_000 }).toBe(0);
+    // It was not granted.
+    const view = await cli.api().leases.get.query({ name, namespace: 'steps' });
+    expect(view).toMatchObject({ phase: 'held', holder: 'worker-1' });
   });
 });

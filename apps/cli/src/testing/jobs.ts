@@ -22,7 +22,7 @@ export async function expiryMsOf(cli: CliStage, key: string): Promise<number> {
 }
 
 /** A job that notes its processes, one of them in the background, and goes on until it is killed. */
-export interface Job {
+interface Job {
   readonly key: string;
   /** Between its command line and the controller. */
   readonly network: FaultProxy;

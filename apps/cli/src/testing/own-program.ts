@@ -4,14 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ConnectResult } from '@leasehold/keys-core/keys';
 
-/** A part that is killed is back long before soft, even on a busy machine. */
-export const PATIENT = {
-  LEASEHOLD_KEY_RENEW_MS: '2500',
-  LEASEHOLD_KEY_SOFT_MS: '8000',
-  LEASEHOLD_KEY_HARD_MS: '9000',
-  LEASEHOLD_KEY_EXPIRE_MS: '11000',
-};
-
 /** Makes the folder with its sources, which backends may read. */
 export async function makeEcho(version: string): Promise<string> {
   const sources = await mkdtemp(join(tmpdir(), 'leasehold-sources-'));

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { RunFile } from '../home.ts';
 import { processesOf, runCommand, startUp, type Started } from '../testing/command-line.ts';
 import { runHere } from '../testing/in-process.ts';
-import { echoArgs, echoOf, makeEcho, PATIENT, writeEcho } from '../testing/own-program.ts';
+import { echoArgs, echoOf, makeEcho, writeEcho } from '../testing/own-program.ts';
 
 let home: string;
 let sources: string;
@@ -22,7 +22,7 @@ beforeAll(async () => {
   const walled = join(home, 'walled.mjs');
   await writeFile(walled, '');
   const programs = ['--program', `walled=node ${walled}`, ...echoArgs(sources)];
-  ({ up, run } = await startUp(home, [...programs, '--no-console'], PATIENT));
+  ({ up, run } = await startUp(home, [...programs, '--no-console']));
 }, 90_000);
 
 afterAll(async () => {
@@ -86,6 +86,7 @@ test('a program in a folder that backends do not see is named before it starts, 
 });
 
 test('PostgreSQL keeps its port from run to run; when another program has it, a new one is named', async () => {
+  expect(run).toMatchObject({ consoleUrl: null, pids: { console: null } });
   const { databaseUrl } = run;
   await kill();
   ({ up, run } = await startUp(home, ['--no-console']));

@@ -303,6 +303,11 @@ describe('callers without a known token', () => {
       code: 'request.rate_limited',
     });
     await rates.newSecret('10.0.0.2');
-    expect(refused).toEqual(['requestsWithoutToken', 'newTokens']);
+    for (let count = 0; count < 10; count += 1) await rates.signIn('10.0.0.1');
+    await expect(rates.signIn('10.0.0.1')).rejects.toMatchObject({
+      code: 'request.rate_limited',
+      details: { limit: 'signIns', max: 10 },
+    });
+    expect(refused).toEqual(['requestsWithoutToken', 'newTokens', 'signIns']);
   });
 });

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import { waitUntil } from '@leasehold/testing';
@@ -20,16 +20,21 @@ const codeOf = (call: Promise<unknown>): Promise<string | undefined> =>
 /** Two controllers on one database. Each test has a drone and a program of its own. */
 let on: TestController;
 let second: TestController;
+/** What closes those that were opened, the newest one first. */
+const closing: (() => Promise<void>)[] = [];
 
 beforeAll(async () => {
   const ladder = KEY_LADDERS.standard;
   const one = await openTestController({ ladder });
+  closing.unshift(one.close);
   const two = await openTestController({ ladder, databaseUrl: one.databaseUrl });
+  closing.unshift(two.close);
   [on, second] = [one, two];
-  return async () => {
-    await two.close();
-    await one.close();
-  };
+});
+
+// Also if the hook above fails: Vitest would not call what it returns.
+afterAll(async () => {
+  for (const close of closing) await close();
 });
 
 /** A drone that alone offers a program. */

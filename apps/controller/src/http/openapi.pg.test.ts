@@ -32,7 +32,7 @@ const GATEWAY = { url: 'https://rooms.example.com', hosts: null };
 const OF_GATEWAYS = new Set(['gateway.route', 'gateway.handOver', 'gateway.sync']);
 const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' : 'get');
 
-/** For tests that need no more of each kind than they make. */
+/** For tests that do not need {@link filled}. */
 let shared: TestController;
 
 beforeAll(async () => {

@@ -235,7 +235,7 @@ describe('an idempotency key whose request was refused', () => {
 });
 
 describe('what was refused', () => {
-  /** Every other second. */
+  /** Refusals are written every other second: to ask more often only takes time. */
   const WRITTEN = { pollMs: 100 };
   const ofCall = ({ input }: Call): { namespace: string; name: string } => {
     const [given = input] = (input['items'] ?? input['scopes'] ?? []) as Record<string, unknown>[];

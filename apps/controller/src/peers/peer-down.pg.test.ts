@@ -24,8 +24,11 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await two.world.close();
-  await etcd.stop();
+  try {
+    await (two as TwoDatacenters | undefined)?.world.close();
+  } finally {
+    await etcd.stop();
+  }
 });
 
 /** Two datacenters, which reach each other before and after each test. */
@@ -45,6 +48,7 @@ describe('a datacenter that is unreachable', () => {
     expect(await mutate(on, 'keys.connect', { secret, input })).toMatchObject({ spawned: true });
 
     await stopForTest(two);
+    await world.sees(here, there, false);
 
     const answer = await call(on, '/trpc/keys.connect', { body: JSON.stringify({ key }), secret });
     expect(answer).toMatchObject({
@@ -86,7 +90,7 @@ describe('a datacenter that is unreachable', () => {
     const lease = await acquireLease(on, secret, { namespace: [namespace] });
     const listOf = (datacenter: string): Promise<unknown> =>
       query(on, 'leases.list', { secret, input: { datacenter, namespace } });
-    await world.stop(there);
+    const restart = await stopForTest(two);
     await listOf(there);
     await world.sees(here, there, false);
     const away = {
@@ -113,7 +117,7 @@ describe('a datacenter that is unreachable', () => {
     const exported = await call(on, '/export/leases?datacenter=all', { secret });
     expect(exported.body.error?.data.leaseholdCode).toBe('reservation.datacenter_unreachable');
 
-    await world.restart(there);
+    await restart();
     await world.sees(here, there, true);
 
     expect(await listOf('all')).toMatchObject({ unreachable: [] });

@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import {
   anEmail,
   createTestBrowser,
@@ -14,13 +14,17 @@ const NEW_PASSWORD = 'staple battery horse';
 
 let on: TestController;
 let admin: TestBrowser;
+let close: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  const { close, ...started } = await openTestController();
-  on = started;
+  const opened = await openTestController();
+  close = opened.close;
+  on = opened;
   admin = await signedInAdmin(on);
-  return close;
 });
+
+// Also if the hook above fails: Vitest would not call what it returns.
+afterAll(() => close?.());
 
 /** Each test has a Bob of its own. */
 interface Stage {

@@ -33,15 +33,7 @@ beforeAll(async () => {
 
 /** Fails once, as if all failures but the last had already happened. */
 async function lockWithOneFailure(email: string): Promise<BrowserAnswer> {
-  await on.controller.store.general.$queryRaw`
-    insert into sign_in_failure (email_hash, source, failure_count, failed_at)
-    values (
-      encode(sha256(convert_to(${email}, 'UTF8')), 'hex'), '127.0.0.1', ${FAILURES_MAX - 1},
-      clock_timestamp()
-    )
-    on conflict (email_hash, source) do update
-    set failure_count = excluded.failure_count, locked_until = null, failed_at = excluded.failed_at
-    returning email_hash`;
+  await failed(email, '127.0.0.1', FAILURES_MAX - 1);
   return createTestBrowser(on).signIn(email, 'a wrong password');
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { endSessionsOf } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import {
   anEmail,
   createTestBrowser,
@@ -24,13 +24,17 @@ const SIGN_IN = { authSecret: 'of both controllers: 0123456789abcdef' };
 let on: TestController;
 /** Who acts on others. Each test has people of its own. */
 let admin: TestBrowser;
+let close: (() => Promise<void>) | undefined;
 
 beforeAll(async () => {
-  const { close, ...started } = await openTestController({ signIn: SIGN_IN });
-  on = started;
+  const opened = await openTestController({ signIn: SIGN_IN });
+  close = opened.close;
+  on = opened;
   admin = await signedInAdmin(on);
-  return close;
 });
+
+// Also if the hook above fails: Vitest would not call what it returns.
+afterAll(() => close?.());
 
 /** An event stream that is open; `ended` once the controller has ended it. */
 async function anOpenStream(browser: TestBrowser): Promise<{ readonly ended: () => boolean }> {

@@ -176,8 +176,13 @@ export async function openTwoDatacenters(
     etcd,
     ...(secretOf === undefined ? {} : { secretOf }),
   });
-  if (secretOf === undefined) await world.allSee();
-  return { world, here, there, secret: (await world.of(here).token('operator')).secret };
+  try {
+    if (secretOf === undefined) await world.allSee();
+    return { world, here, there, secret: (await world.of(here).token('operator')).secret };
+  } catch (error) {
+    await world.close();
+    throw error;
+  }
 }
 
 /** For tests that share two datacenters: when this one ends, the other one answers again. */
@@ -188,11 +193,16 @@ export function healAfterTest({ world, here, there }: TwoDatacenters): void {
   });
 }
 
-/** Stops the other one until the test ends. */
-export async function stopForTest({ world, here, there }: TwoDatacenters): Promise<void> {
-  onTestFinished(() => world.restart(there));
+/** Stops the other one until the returned function is called, or the test ends. */
+export async function stopForTest({ world, there }: TwoDatacenters): Promise<() => Promise<void>> {
+  let restarted: Promise<void> | undefined;
+  const restart = (): Promise<void> => {
+    restarted ??= world.restart(there);
+    return restarted;
+  };
+  onTestFinished(restart);
   await world.stop(there);
-  await world.sees(here, there, false);
+  return restart;
 }
 
 /** Blocks whatever needs leases or reservations there, until the returned function is called. */
@@ -213,6 +223,8 @@ export async function lockTables(
     });
     ended.catch(reject);
   });
+  // Also if the test fails: others may share the datacenter.
+  onTestFinished(() => void release.emit('now'));
   return async () => {
     release.emit('now');
     await ended;

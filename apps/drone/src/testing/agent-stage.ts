@@ -60,6 +60,7 @@ export class AgentStage {
 
   /** From now on the clock goes on fast, and with its ticks alone: not with the time that the machine takes. */
   hurry(): void {
+    this.#stopHurrying();
     let nowMs = this.clock.nowMs();
     this.#readMs = () => nowMs;
     this.#stopHurrying = this.clock.onTick(() => void (nowMs += HURRY_MS));

@@ -101,6 +101,8 @@ describe.concurrent.each([
     const request = startOf(`trap '' TERM; : ${marker}; while :; do sleep 0.1; done`, {
       softInMs: 5_000,
       hardInMs: 5_600,
+      // A leash that is needed ends the warden of the other tests too; `leash.process.test.ts` tests it.
+      leashMs: 60_000,
     });
 
     const started = await link.start(request);
@@ -200,9 +202,10 @@ describe.concurrent('warden', () => {
   }) => {
     const { warden, link, ear } = sharedWarden();
     const stubborn = `trap '' TERM; echo up; while :; do sleep 0.05; done`;
-    const [first, second] = ['b-first', 'b-second'].map((backendId) =>
-      startOf(stubborn, { backendId, stopGraceMs: 1_000 }),
-    ) as [ReturnType<typeof startOf>, ReturnType<typeof startOf>];
+    const [first, second] = [
+      startOf(stubborn, { stopGraceMs: 1_000 }),
+      startOf(stubborn, { stopGraceMs: 1_000 }),
+    ] as const;
     const started = async (request: typeof first): Promise<void> => {
       await link.start(request);
       await until('it runs', () => outputOf(warden.stateDir, request.backendId).includes('up'));

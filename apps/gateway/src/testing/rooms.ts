@@ -119,7 +119,7 @@ export function portOf({ url }: GatewayProcess): number {
 }
 
 /** A WebSocket to a room, and what came back. */
-export interface RoomSocket {
+interface RoomSocket {
   readonly socket: WebSocket;
   /** `<fencing token> <text>` */
   readonly messages: string[];

@@ -11,6 +11,9 @@ export const clock: TickingClock = createBootClock(() => performance.now() + ahe
 /** Closes a client, whose clock goes on faster until it is closed. */
 export async function endSoon(client: { close(): Promise<void> }): Promise<void> {
   const stop = clock.onTick(() => void (aheadMs += HURRY_MS));
-  await client.close();
-  stop();
+  try {
+    await client.close();
+  } finally {
+    stop();
+  }
 }

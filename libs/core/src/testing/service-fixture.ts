@@ -147,15 +147,20 @@ export async function openService<Tx>(
   { url, around }: Omit<Place<Tx>, 'observer'>,
 ): Promise<OpenService<Tx>> {
   const observer = openConnections({ connectionString: url });
-  await observer.query('create table public.lease (id serial, note text not null)');
-  const { service, close } = await serviceOn(open, { url, observer, around });
-  return {
-    service,
-    async close() {
-      await close();
-      await observer.end();
-    },
-  };
+  try {
+    await observer.query('create table public.lease (id serial, note text not null)');
+    const { service, close } = await serviceOn(open, { url, observer, around });
+    return {
+      service,
+      async close() {
+        await close();
+        await observer.end();
+      },
+    };
+  } catch (error) {
+    await observer.end();
+    throw error;
+  }
 }
 
 interface Place<Tx> {

@@ -7,7 +7,7 @@ import type { SupervisedPostgresOptions } from '../postgres/embedded/embedded-po
 const HOUR_MS = 3_600_000;
 
 /** How a PostgreSQL is supervised in a test, and what is told of it. */
-export interface Supervising extends SupervisedPostgresOptions {
+interface Supervising extends SupervisedPostgresOptions {
   readonly gaveUp: unknown[];
   /** Fulfilled when the first pause is over, and the next start begins. */
   readonly restarted: Promise<void>;

@@ -76,6 +76,7 @@ test.each([
 test('a stop while PostgreSQL is being restarted leaves no PostgreSQL process', async () => {
   const { restarted, ...options } = supervising(dataDir);
   const database = await supervisePostgres(options);
+  onTestFinished(() => database.stop());
   process.kill(database.pid, 'SIGKILL');
   await restarted;
 
