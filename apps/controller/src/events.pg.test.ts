@@ -8,9 +8,9 @@ import {
 import type { EventChanges, EventKind } from '@leasehold/keys-core';
 import { repetitions, startFaultProxy, waitUntil, type FaultProxy } from '@leasehold/testing';
 import pg from 'pg';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from './testing/test-controller.ts';
@@ -22,10 +22,8 @@ const KILLS = repetitions({ gate: 20, short: 100, long: 100 });
 /** Each test has namespaces of its own. */
 let on: TestController;
 
-beforeAll(async () => {
-  const { close, ...started } = await openTestController();
-  on = started;
-  return close;
+shareTestController((shared) => {
+  on = shared;
 });
 
 interface Watched {

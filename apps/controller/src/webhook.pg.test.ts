@@ -4,9 +4,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { writeAudit } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
-import { beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from './testing/test-controller.ts';
@@ -17,10 +17,8 @@ const SECRET = 'a secret of the webhook of these tests';
 /** It has no webhook by itself. */
 let on: TestController;
 
-beforeAll(async () => {
-  const { close, ...started } = await openTestController();
-  on = started;
-  return close;
+shareTestController((shared) => {
+  on = shared;
 });
 
 /** So that the webhook of each test begins after the entries of the tests before it. */

@@ -1,8 +1,8 @@
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { describe, expect, test } from 'vitest';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { call, type WireAnswer } from '../testing/wire.ts';
 
 const LARGE = JSON.stringify({ name: 'x'.repeat(140_000) });
@@ -11,11 +11,9 @@ const MANY = `{"metadata":[${'1,'.repeat(30_000)}1]}`;
 describe('the body of a call', () => {
   let on: TestController;
   let secret: string;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
+  shareTestController(async (shared) => {
+    on = shared;
     ({ secret } = await on.token('client'));
-    return close;
   });
 
   test.each([

@@ -1,14 +1,12 @@
 /** What a caller gets over HTTP counts for its limits, as over a WebSocket. */
 import { waitUntil } from '@leasehold/testing';
-import { beforeAll, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { expect, test } from 'vitest';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { input } from '../testing/wire.ts';
 
 let on: TestController;
-beforeAll(async () => {
-  const { close, ...started } = await openTestController();
-  on = started;
-  return close;
+shareTestController((shared) => {
+  on = shared;
 });
 
 test.each([

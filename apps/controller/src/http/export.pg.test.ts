@@ -1,5 +1,5 @@
-import { beforeAll, describe, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { describe, expect, test } from 'vitest';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { acquireLease, refOf } from '../testing/wire-leases.ts';
 import { call, mutate } from '../testing/wire.ts';
 
@@ -25,12 +25,10 @@ describe('an export', () => {
   let on: TestController;
   let secret: string;
   let operator: string;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
+  shareTestController(async (shared) => {
+    on = shared;
     secret = (await on.token('client')).secret;
     operator = (await on.token('operator')).secret;
-    return close;
   });
 
   test('as JSON is the list, one object on each line, in a file with the database time in its name', async () => {

@@ -1,7 +1,7 @@
 /** One idempotency key stands for one request, on every face and for every procedure that takes one. */
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { describe, expect, test } from 'vitest';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate } from '../testing/wire.ts';
 
@@ -125,11 +125,9 @@ function changesOf(fields: object): [string, object][] {
 describe('an idempotency key on the wire', () => {
   let on: TestController;
   let secret: string;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
+  shareTestController(async (shared) => {
+    on = shared;
     ({ secret } = await on.token('client'));
-    return close;
   });
 
   /** Sends a request with a key. @returns what identifies its grant, or the code, or the outcome. */

@@ -7,7 +7,7 @@ import { describedApi, ERROR_PLACE, type DescribedApi } from '../testing/describ
 import { withoutCursor } from '../testing/odd-values.ts';
 import { rightInputs } from '../testing/right-inputs.ts';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from '../testing/test-controller.ts';
@@ -35,10 +35,8 @@ const methodOf = (kind: Kind): 'get' | 'post' => (kind === 'mutation' ? 'post' :
 /** For tests that do not need {@link filled}. */
 let shared: TestController;
 
-beforeAll(async () => {
-  const { close, ...started } = await openTestController();
-  shared = started;
-  return close;
+shareTestController((opened) => {
+  shared = opened;
 });
 
 /** A secret whose caller may call the procedure. */

@@ -1,10 +1,10 @@
 /** What a request was refused once, with its idempotency key, nobody is granted with that key later. */
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { getUntypedClient } from '@trpc/client';
 import { waitUntil } from '@leasehold/testing';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate } from '../testing/wire.ts';
 
@@ -27,11 +27,9 @@ interface Refusal {
 let on: TestController;
 let admin: string;
 
-beforeAll(async () => {
-  const { close, ...started } = await openTestController();
-  on = started;
+shareTestController(async (shared) => {
+  on = shared;
   admin = (await on.token('admin')).secret;
-  return close;
 });
 
 const connect = (name: string, change: object = {}): Call => ({

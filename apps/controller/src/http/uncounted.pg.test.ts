@@ -2,21 +2,22 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import { FAIR_USE_CONFIG_DEFAULTS } from '@leasehold/keys-core';
-import { beforeAll, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { expect, test } from 'vitest';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 
 let on: TestController;
-beforeAll(async () => {
-  const { close, ...started } = await openTestController({
+shareTestController(
+  (shared) => {
+    on = shared;
+  },
+  {
     fairUse: {
       ...FAIR_USE_CONFIG_DEFAULTS,
       // Each is one too many.
       anonymous: { callsPerSecond: 0, connections: 1_000 },
     },
-  });
-  on = started;
-  return close;
-});
+  },
+);
 
 test.each([
   ['whether it is alive', 'GET', '/healthz', {}],

@@ -1,7 +1,7 @@
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { createControllerClient, leaseholdErrorOf } from '@leasehold/client';
 import { newTokenSecret } from '@leasehold/keys-core/access';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { wanted } from '../testing/wire-leases.ts';
 import { call, input } from '../testing/wire.ts';
 
@@ -13,10 +13,8 @@ async function countLeases(on: TestController): Promise<number> {
 
 describe('wire', () => {
   let on: TestController;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
-    return close;
+  shareTestController((shared) => {
+    on = shared;
   });
 
   test('a query is a GET with its input in the address, and answers with result.data', async () => {

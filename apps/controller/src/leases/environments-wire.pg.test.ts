@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { waitUntil } from '@leasehold/testing';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   ENVIRONMENT_LEASE_MS,
-  openTestController,
+  shareTestController,
   type TestController,
 } from '../testing/test-controller.ts';
 import { mutate, query } from '../testing/wire.ts';
@@ -12,11 +12,9 @@ import { refOf, type WireLease } from '../testing/wire-leases.ts';
 describe('environments on the wire', () => {
   let on: TestController;
   let secret: string;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
+  shareTestController(async (shared) => {
+    on = shared;
     ({ secret } = await on.token('client'));
-    return close;
   });
 
   const tryAcquire = (change: object): Promise<unknown> =>

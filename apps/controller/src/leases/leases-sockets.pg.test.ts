@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { waitUntil } from '@leasehold/testing';
 import { openSocket, type RawSocket } from '../testing/raw-socket.ts';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { mutate } from '../testing/wire.ts';
 import { acquireLease, lineFor, refOf, wanted } from '../testing/wire-leases.ts';
 
@@ -10,12 +10,10 @@ describe('leases over long connections', () => {
   let on: TestController;
   let secret: string;
   let operator: string;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
+  shareTestController(async (shared) => {
+    on = shared;
     ({ secret } = await on.token('client'));
     operator = (await on.token('operator')).secret;
-    return close;
   });
 
   const release = (input: object): Promise<unknown> =>

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { beforeAll, describe, expect, test } from 'vitest';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { describe, expect, test } from 'vitest';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate, query } from '../testing/wire.ts';
 import { acquireLease, refOf, wanted } from '../testing/wire-leases.ts';
@@ -9,12 +9,10 @@ describe('leases on the wire', () => {
   let on: TestController;
   let secret: string;
   let operator: string;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
+  shareTestController(async (shared) => {
+    on = shared;
     ({ secret } = await on.token('client'));
     operator = (await on.token('operator')).secret;
-    return close;
   });
 
   const acquire = (change: object): Promise<unknown> =>

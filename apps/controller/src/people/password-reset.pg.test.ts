@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   anEmail,
   createTestBrowser,
@@ -8,23 +8,17 @@ import {
   type BrowserAnswer,
   type TestBrowser,
 } from '../testing/test-browser.ts';
-import { openTestController, type TestController } from '../testing/test-controller.ts';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 
 const NEW_PASSWORD = 'staple battery horse';
 
 let on: TestController;
 let admin: TestBrowser;
-let close: (() => Promise<void>) | undefined;
 
-beforeAll(async () => {
-  const opened = await openTestController();
-  close = opened.close;
-  on = opened;
+shareTestController(async (shared) => {
+  on = shared;
   admin = await signedInAdmin(on);
 });
-
-// Also if the hook above fails: Vitest would not call what it returns.
-afterAll(() => close?.());
 
 /** Each test has a Bob of its own. */
 interface Stage {

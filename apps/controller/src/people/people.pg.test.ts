@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { repetitions } from '@leasehold/testing';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   anEmail,
   aPerson,
@@ -11,7 +11,7 @@ import {
   type TestBrowser,
 } from '../testing/test-browser.ts';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from '../testing/test-controller.ts';
@@ -19,17 +19,11 @@ import {
 /** Each test has people of its own beside this administrator, who is `ada@example.com`. */
 let on: TestController;
 let admin: TestBrowser & { readonly personId: string };
-let close: (() => Promise<void>) | undefined;
 
-beforeAll(async () => {
-  const opened = await openTestController();
-  close = opened.close;
-  on = opened;
+shareTestController(async (shared) => {
+  on = shared;
   admin = await signedInAdmin(on);
 });
-
-// Also if the hook above fails: Vitest would not call what it returns.
-afterAll(() => close?.());
 
 interface Invited {
   readonly path: string;

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { createLogger } from '@leasehold/service-kit';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import {
   anEmail,
   aPerson,
@@ -12,7 +12,7 @@ import {
   type BrowserAnswer,
 } from '../testing/test-browser.ts';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from '../testing/test-controller.ts';
@@ -23,13 +23,14 @@ const CONSOLE_SECRET = 'a console of these controllers: 0';
 /** Each test has people of its own. */
 let on: TestController;
 
-beforeAll(async () => {
-  const { close, ...started } = await openTestController({
+shareTestController(
+  (shared) => {
+    on = shared;
+  },
+  {
     signIn: { consoleSecret: CONSOLE_SECRET },
-  });
-  on = started;
-  return close;
-});
+  },
+);
 
 /** Fails once, as if all failures but the last had already happened. */
 async function lockWithOneFailure(email: string): Promise<BrowserAnswer> {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { endSessionsOf } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   anEmail,
   createTestBrowser,
@@ -11,7 +11,7 @@ import {
   type TestBrowser,
 } from '../testing/test-browser.ts';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from '../testing/test-controller.ts';
@@ -24,17 +24,14 @@ const SIGN_IN = { authSecret: 'of both controllers: 0123456789abcdef' };
 let on: TestController;
 /** Who acts on others. Each test has people of its own. */
 let admin: TestBrowser;
-let close: (() => Promise<void>) | undefined;
 
-beforeAll(async () => {
-  const opened = await openTestController({ signIn: SIGN_IN });
-  close = opened.close;
-  on = opened;
-  admin = await signedInAdmin(on);
-});
-
-// Also if the hook above fails: Vitest would not call what it returns.
-afterAll(() => close?.());
+shareTestController(
+  async (shared) => {
+    on = shared;
+    admin = await signedInAdmin(on);
+  },
+  { signIn: SIGN_IN },
+);
 
 /** An event stream that is open; `ended` once the controller has ended it. */
 async function anOpenStream(browser: TestBrowser): Promise<{ readonly ended: () => boolean }> {

@@ -16,7 +16,7 @@ import { insertToken, newTokenSecret, type NewToken } from '@leasehold/keys-core
 import type { GatewayAddresses } from '@leasehold/keys-core/gateway';
 import { createBootClock, createLogger, systemIds, type Logger } from '@leasehold/service-kit';
 import { createTestDatabase, type TestDatabase } from '@leasehold/testing';
-import { afterAll, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
 import { startController, type Controller } from '../compose.ts';
 import type { SendingTimes } from '../http/http-server.ts';
 import type { DatacentersConfig } from '../peers/peers-config.ts';
@@ -152,6 +152,24 @@ export async function openTestController(
     },
     close,
   };
+}
+
+/**
+ * Opens a controller before the tests of the file or `describe` that calls this, and closes it after them. `use`
+ * takes it, and prepares what the tests need there.
+ */
+export function shareTestController(
+  use: (shared: TestController) => void | Promise<void>,
+  options: TestControllerOptions = {},
+): void {
+  let close: (() => Promise<void>) | undefined;
+  beforeAll(async () => {
+    const { close: end, ...shared } = await openTestController(options);
+    close = end;
+    await use(shared);
+  });
+  // Vitest does not call what a hook returns if another hook fails.
+  afterAll(() => close?.());
 }
 
 async function ownDatabase(

@@ -202,10 +202,8 @@ describe.concurrent('warden', () => {
   }) => {
     const { warden, link, ear } = sharedWarden();
     const stubborn = `trap '' TERM; echo up; while :; do sleep 0.05; done`;
-    const [first, second] = [
-      startOf(stubborn, { stopGraceMs: 1_000 }),
-      startOf(stubborn, { stopGraceMs: 1_000 }),
-    ] as const;
+    const aRequest = (): ReturnType<typeof startOf> => startOf(stubborn, { stopGraceMs: 1_000 });
+    const [first, second] = [aRequest(), aRequest()] as const;
     const started = async (request: typeof first): Promise<void> => {
       await link.start(request);
       await until('it runs', () => outputOf(warden.stateDir, request.backendId).includes('up'));

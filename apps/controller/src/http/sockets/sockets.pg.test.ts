@@ -1,21 +1,19 @@
 import { once } from 'node:events';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { newTokenSecret } from '@leasehold/keys-core/access';
 import { waitUntil } from '@leasehold/testing';
 import { openSocket } from '../../testing/raw-socket.ts';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from '../../testing/test-controller.ts';
 
 describe('WebSocket', () => {
   let on: TestController;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController();
-    on = started;
-    return close;
+  shareTestController((shared) => {
+    on = shared;
   });
 
   test('takes the token of its connection parameters', async () => {

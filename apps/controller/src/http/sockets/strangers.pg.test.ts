@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { FAIR_USE_CONFIG_DEFAULTS } from '@leasehold/keys-core';
 import { waitUntil } from '@leasehold/testing';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { WebSocket } from 'ws';
 import type { SendingTimes } from '../http-server.ts';
 import { createTestBrowser } from '../../testing/test-browser.ts';
 import { openSocket } from '../../testing/raw-socket.ts';
 import {
-  openTestController,
+  shareTestController,
   startTestController,
   type TestController,
 } from '../../testing/test-controller.ts';
@@ -47,11 +47,9 @@ const half = (headers: string, path = '/api/auth/sign-in/email'): string =>
 
 let on: TestController;
 
-beforeAll(async () => {
-  const { close, ...started } = await openTestController(SMALL);
-  on = started;
-  return close;
-});
+shareTestController((shared) => {
+  on = shared;
+}, SMALL);
 
 test.each([
   ['nothing', ''],
@@ -87,11 +85,12 @@ describe('a stranger who never sends the rest', () => {
     tokenMsMax: 1_000,
   };
   let hasty: TestController;
-  beforeAll(async () => {
-    const { close, ...started } = await openTestController({ ...SMALL, sendingTimes: times });
-    hasty = started;
-    return close;
-  });
+  shareTestController(
+    (shared) => {
+      hasty = shared;
+    },
+    { ...SMALL, sendingTimes: times },
+  );
 
   /** Of all connections that it may have at once. */
   const allClosed = async (text: string): Promise<void> => {
