@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { KEY_LADDERS } from '@leasehold/keys-core';
 import type { BulkPreview } from '@leasehold/keys-core/bulk';
 import { waitUntil } from '@leasehold/testing';
@@ -8,17 +9,26 @@ import {
   connectStarted,
   startBulkAction,
 } from '../testing/bulk.ts';
-import { startTestController } from '../testing/test-controller.ts';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate } from '../testing/wire.ts';
 import { refOf } from '../testing/wire-leases.ts';
 
 describe('the holders of what is selected', () => {
+  /** Each test has a namespace, or a drone and a program, of its own. */
+  let on: TestController;
+  shareTestController(
+    (shared) => {
+      on = shared;
+    },
+    { ladder: KEY_LADDERS.standard },
+  );
+
   test('are counted where they hold it now, with the longest time that one may go on', async () => {
-    const on = await startTestController();
+    const namespace = randomUUID();
     const { secret } = await on.token('client');
     const viewer = await on.token('viewer');
-    const items = await acquireLeases(on, secret, 3);
+    const items = await acquireLeases(on, secret, 3, namespace);
     const [ended, ...held] = items;
     await mutate(on, 'leases.release', { secret, input: ended });
     const otherToken = { leaseId: held[0]?.leaseId, fencingToken: '1' };
@@ -32,7 +42,7 @@ describe('the holders of what is selected', () => {
 
     expect(found.held.sort()).toEqual(held.map(({ leaseId }) => leaseId).sort());
     const [row] = await on.controller.store.general.$queryRaw<{ hard: number }[]>`
-      select max(hard_after_ms)::int as hard from lease where namespace = 'test'`;
+      select max(hard_after_ms)::int as hard from lease where namespace = ${namespace}`;
     expect(found.stopsWithinMs).toBe(row?.hard);
     expect(await preview([otherToken])).toEqual({ held: [], stopsWithinMs: 0 });
   });
@@ -40,11 +50,11 @@ describe('the holders of what is selected', () => {
   test.each(['graceful', 'force'] as const)(
     'of keys that were revoked (%s) have stopped when their drone reports it, and not before',
     async (mode) => {
-      const on = await startTestController({ ladder: KEY_LADDERS.standard });
       const { secret } = await on.token('client');
       const operator = await on.token('operator');
-      const drone = await startTestDrone(on);
-      const key = await connectStarted(on, secret, drone);
+      const [droneId, program] = [randomUUID(), randomUUID()];
+      const drone = await startTestDrone(on, { droneId, programs: [program] });
+      const key = await connectStarted(on, secret, drone, program);
 
       const items = [refOf(key)];
       const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', mode, items });
@@ -60,10 +70,10 @@ describe('the holders of what is selected', () => {
   );
 
   test('of leases that were ended by force count until their own deadline, also when others have them', async () => {
-    const on = await startTestController();
+    const namespace = randomUUID();
     const { secret } = await on.token('client');
     const operator = await on.token('operator');
-    const items = await acquireLeases(on, secret, 2);
+    const items = await acquireLeases(on, secret, 2, namespace);
     const bulkId = await startBulkAction(on, operator.secret, {
       action: 'revoke',
       mode: 'force',
@@ -71,11 +81,11 @@ describe('the holders of what is selected', () => {
     });
     await bulkProgressWhen(on, bulkId);
 
-    await acquireLeases(on, secret, 1);
+    await acquireLeases(on, secret, 1, namespace);
     const seen = await bulkProgressWhen(on, bulkId);
     await on.controller.store.general.$queryRaw`
       update lease_event set detail = detail || '{"stopsBy": "2020-01-01T00:00:00Z"}'
-      where kind = 'revoked' returning id`;
+      where kind = 'revoked' and namespace = ${namespace} returning id`;
     const later = await bulkProgressWhen(on, bulkId);
 
     expect(seen.stopping).toBe(2);

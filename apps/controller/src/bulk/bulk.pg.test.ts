@@ -12,8 +12,12 @@ import {
   countEvents,
   startBulkAction,
 } from '../testing/bulk.ts';
-import { signedInAdmin, signedInPerson } from '../testing/test-browser.ts';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { anEmail, signedInAdmin, signedInPerson } from '../testing/test-browser.ts';
+import {
+  shareTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { input, mutate, query } from '../testing/wire.ts';
 import { acquireLease, refOf, type WireLease } from '../testing/wire-leases.ts';
@@ -154,62 +158,6 @@ describe('a bulk action', () => {
     expect(await countEvents(on, 'revoked')).toEqual({ events: 2, grants: 2 });
   });
 
-  test('of somebody who is disabled, or whose token is revoked, ends with the page under way', async () => {
-    const on = await startTestController();
-    const admin = await signedInAdmin(on);
-    const eve = await signedInPerson(on, { email: 'eve@example.com', role: 'operator' });
-    const { secret } = await on.token('client');
-    const program = await on.token('operator');
-    const items = await acquireLeases(on, secret, 1_000);
-    const order = { action: 'revoke', mode: 'force', reason: 'evil' };
-
-    const { bulkId: first } = (await eve.mutate('bulk.start', {
-      ...order,
-      items: items.slice(0, 500),
-    })) as { bulkId: string };
-    const second = await startBulkAction(on, program.secret, {
-      ...order,
-      items: items.slice(500),
-    });
-    await admin.mutate('people.disable', { personId: eve.personId });
-    await admin.mutate('tokens.revoke', { tokenId: program.tokenId });
-    const atThatMoment = await Promise.all([bulkProgress(on, first), bulkProgress(on, second)]);
-
-    const isOver = ({ state }: BulkProgress): boolean => state !== 'running';
-    for (const [at, bulkId] of [first, second].entries()) {
-      const { state, done } = await bulkProgressWhen(on, bulkId, isOver);
-      expect(state).toBe('aborted');
-      expect(done).toBeLessThanOrEqual((atThatMoment[at]?.done ?? 0) + 50);
-    }
-    expect(await admin.query('audit.list', { action: 'bulk.abort' })).toMatchObject({
-      items: expect.arrayContaining([
-        expect.objectContaining({ resource: `bulk:${first}`, actor: 'controller' }),
-        expect.objectContaining({ resource: `bulk:${second}`, actor: 'controller' }),
-      ]) as [],
-    });
-  });
-
-  test.each([
-    ['WebSocket', progressOverWebSocket],
-    ['server-sent events', progressOverSse],
-  ] as const)(
-    'can be watched over %s from now to its end, never backwards, and then the stream ends',
-    async (_transport, watch) => {
-      const on = await startTestController();
-      const { secret } = await on.token('client');
-      const operator = await on.token('operator');
-      const items = await acquireLeases(on, secret, 600);
-
-      const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
-      const told = await watch(on, bulkId);
-
-      const done = told.map((progress) => progress.done);
-      expect(done).toEqual([...done].sort((a, b) => a - b));
-      expect(told.length).toBeGreaterThan(2);
-      expect(told.at(-1)).toMatchObject({ state: 'done', done: 600, failedCount: 0 });
-    },
-  );
-
   test('is refused to a caller that may not act, for no items, and for items named twice', async () => {
     const on = await startTestController();
     const { secret } = await on.token('client');
@@ -258,6 +206,68 @@ describe('a bulk action', () => {
     expect(await bulkProgress(on, bulkId)).toBe('bulk.not_found');
     expect(await general.$queryRaw`select place from bulk_item`).toEqual([]);
   });
+});
+
+describe('a bulk action among others', () => {
+  /** Each test has a namespace and people of its own. */
+  let on: TestController;
+  shareTestController((shared) => {
+    on = shared;
+  });
+
+  test('of somebody who is disabled, or whose token is revoked, ends with the page under way', async () => {
+    const admin = await signedInAdmin(on, anEmail());
+    const eve = await signedInPerson(on, { email: anEmail(), role: 'operator' });
+    const { secret } = await on.token('client');
+    const program = await on.token('operator');
+    const items = await acquireLeases(on, secret, 1_000, randomUUID());
+    const order = { action: 'revoke', mode: 'force', reason: 'evil' };
+
+    const { bulkId: first } = (await eve.mutate('bulk.start', {
+      ...order,
+      items: items.slice(0, 500),
+    })) as { bulkId: string };
+    const second = await startBulkAction(on, program.secret, {
+      ...order,
+      items: items.slice(500),
+    });
+    await admin.mutate('people.disable', { personId: eve.personId });
+    await admin.mutate('tokens.revoke', { tokenId: program.tokenId });
+    const atThatMoment = await Promise.all([bulkProgress(on, first), bulkProgress(on, second)]);
+
+    const isOver = ({ state }: BulkProgress): boolean => state !== 'running';
+    for (const [at, bulkId] of [first, second].entries()) {
+      const { state, done } = await bulkProgressWhen(on, bulkId, isOver);
+      expect(state).toBe('aborted');
+      expect(done).toBeLessThanOrEqual((atThatMoment[at]?.done ?? 0) + 50);
+    }
+    expect(await admin.query('audit.list', { action: 'bulk.abort' })).toMatchObject({
+      items: expect.arrayContaining([
+        expect.objectContaining({ resource: `bulk:${first}`, actor: 'controller' }),
+        expect.objectContaining({ resource: `bulk:${second}`, actor: 'controller' }),
+      ]) as [],
+    });
+  });
+
+  test.each([
+    ['WebSocket', progressOverWebSocket],
+    ['server-sent events', progressOverSse],
+  ] as const)(
+    'can be watched over %s from now to its end, never backwards, and then the stream ends',
+    async (_transport, watch) => {
+      const { secret } = await on.token('client');
+      const operator = await on.token('operator');
+      const items = await acquireLeases(on, secret, 600, randomUUID());
+
+      const bulkId = await startBulkAction(on, operator.secret, { action: 'revoke', items });
+      const told = await watch(on, bulkId);
+
+      const done = told.map((progress) => progress.done);
+      expect(done).toEqual([...done].sort((a, b) => a - b));
+      expect(told.length).toBeGreaterThan(2);
+      expect(told.at(-1)).toMatchObject({ state: 'done', done: 600, failedCount: 0 });
+    },
+  );
 });
 
 /** Everything that a watcher receives, until the stream ends. */

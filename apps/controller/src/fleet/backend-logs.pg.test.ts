@@ -1,8 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { LogLine, LogPage, LogQuestion, LogRequest } from '@leasehold/api';
 import { createControllerClient } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  shareTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
 
 const lineOf = (text: string): LogLine => ({
@@ -40,18 +45,28 @@ function answering(
   return requests;
 }
 
-async function backendAt(on: TestController, namespace = ''): Promise<string> {
+/** A drone that alone offers a program, and its backend for a key. */
+async function aBackend(
+  on: TestController,
+  namespace = '',
+): Promise<{ drone: TestDrone; backendId: string }> {
+  const [droneId, program] = [randomUUID(), randomUUID()];
+  const drone = await startTestDrone(on, { droneId, programs: [program] });
   const client = await on.client('client');
-  const key = { name: 'demo', namespace };
-  return (await client.keys.connect.mutate({ key, spawn: { program: 'room' } })).backendId;
+  const key = { name: randomUUID(), namespace };
+  const { backendId } = await client.keys.connect.mutate({ key, spawn: { program } });
+  return { drone, backendId };
 }
 
 describe('the output of a backend', () => {
+  let on: TestController;
+  shareTestController((shared) => {
+    on = shared;
+  });
+
   test('is read at any controller, whichever has the session of the drone', async () => {
-    const on = await startTestController();
     const other = await startTestController({ databaseUrl: on.databaseUrl });
-    const drone = await startTestDrone(on);
-    const backendId = await backendAt(on);
+    const { drone, backendId } = await aBackend(on);
     const requests = answering(drone, () => ({ lines: [lineOf('one')], hasEnded: true }));
 
     const page = await (
@@ -63,21 +78,19 @@ describe('the output of a backend', () => {
   });
 
   /** A backend whose drone answers with three pages of one line each. */
-  async function threePages() {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
-    const backendId = await backendAt(on);
+  async function threePages(): Promise<string> {
+    const { drone, backendId } = await aBackend(on);
     const texts = ['one', 'two', 'three'];
     answering(drone, ({ from = 0 }) => ({
       lines: [lineOf(texts[from] ?? 'none')],
       position: from + 1,
       hasEnded: from === 2,
     }));
-    return { on, backendId };
+    return backendId;
   }
 
   test('is followed from page to page until the backend has ended', async () => {
-    const { on, backendId } = await threePages();
+    const backendId = await threePages();
     const api = await on.client('viewer', 'ws');
     const seen: string[] = [];
 
@@ -96,7 +109,7 @@ describe('the output of a backend', () => {
   });
 
   test('is followed by server-sent events, which are resumed where they ended', async () => {
-    const { on, backendId } = await threePages();
+    const backendId = await threePages();
     const { secret } = await on.token('viewer');
     const input = encodeURIComponent(JSON.stringify({ backendId }));
 
@@ -113,23 +126,23 @@ describe('the output of a backend', () => {
   });
 
   test('is not for callers of other namespaces, and the audit keeps who read it where it is told to', async () => {
-    const on = await startTestController({ isReadingAudited: true });
-    const drone = await startTestDrone(on);
-    const backendId = await backendAt(on, 'team-a');
+    const audited = await startTestController({ isReadingAudited: true });
+    const { drone, backendId } = await aBackend(audited, 'team-a');
     answering(drone, ({ from }) => ({ lines: [lineOf('one')], hasEnded: from === 1 }));
-    const { secret } = await on.token('viewer', { namespaces: ['team-b'] });
-    const stranger = createControllerClient({ url: on.url, token: secret, transport: 'http' });
+    const { secret } = await audited.token('viewer', { namespaces: ['team-b'] });
+    const stranger = createControllerClient({ url: audited.url, token: secret, transport: 'http' });
 
     await expect(stranger.api.backends.logs.query({ backendId })).rejects.toThrow(
       'There is no such backend.',
     );
-    const viewer = await on.client('viewer');
+    const viewer = await audited.client('viewer');
     // Also who reads from the first position on, which is all of it.
     await viewer.backends.logs.query({ backendId, from: 0 });
     await viewer.backends.logs.query({ backendId, from: 1 });
 
     await stranger.close();
-    const audit = await (await on.client('admin')).audit.list.query({ action: 'backends.logs' });
+    const admin = await audited.client('admin');
+    const audit = await admin.audit.list.query({ action: 'backends.logs' });
     expect(audit.items).toMatchObject([
       { action: 'backends.logs', resource: `backend:${backendId}`, role: 'viewer' },
     ]);
@@ -142,7 +155,6 @@ describe('the output of a backend', () => {
     [{ backendId: 'b', from: 1.5 }, 'from'],
     [{ backendId: '' }, 'backendId'],
   ])('refuses %j and names the field', async (input, field) => {
-    const on = await startTestController();
     const viewer = await on.client('viewer');
 
     await expect(viewer.backends.logs.query(input)).rejects.toThrow(new RegExp(`^${field}: `, 'u'));

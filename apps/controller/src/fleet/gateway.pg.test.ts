@@ -13,15 +13,34 @@ import {
 } from '@leasehold/keys-core/gateway-tokens';
 import { waitUntil } from '@leasehold/testing';
 import { expect, test } from 'vitest';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  shareTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { startTestDrone, type TestDrone } from '../testing/test-drone.ts';
 import { mutate, query } from '../testing/wire.ts';
 
 const GATEWAY_URL = 'https://rooms.example.com';
 const ADDRESS = '127.0.0.1:21000';
 
-const withGateway = (hosts: string | null = null): Promise<TestController> =>
-  startTestController({ gateway: { url: GATEWAY_URL, hosts }, ladder: KEY_LADDERS.standard });
+const withGateway = (hosts: string | null = null) => ({
+  gateway: { url: GATEWAY_URL, hosts },
+  ladder: KEY_LADDERS.standard,
+});
+
+/** Each test that changes something has a key, or a drone and a program, of its own. */
+let on: TestController;
+/** The same, where keys have hosts of their own. */
+let withHosts: TestController;
+
+shareTestController((shared) => {
+  on = shared;
+}, withGateway());
+
+shareTestController((shared) => {
+  withHosts = shared;
+}, withGateway('.rooms.example.com:8443'));
 
 interface Signed {
   readonly token: string;
@@ -34,9 +53,18 @@ const TOTAL = { connections: 2, routes: 1 };
 const KEY = { name: 'doc/1', namespace: 'team.a' };
 const ACCESS = { user: 'ada' };
 
+/** A key in a namespace of its own. */
+const aKey = (team: string = randomUUID()) => ({ ...KEY, namespace: `${team}.a` });
+
+/** A drone that alone offers a program. */
+async function aDrone(): Promise<{ drone: TestDrone; program: string }> {
+  const [droneId, program] = [randomUUID(), randomUUID()];
+  return { drone: await startTestDrone(on, { droneId, programs: [program] }), program };
+}
+
 /** What a gateway knows that asks for the first time. */
-async function newsFor(on: TestController, secret: string): Promise<GatewaySynced> {
-  return (await mutate(on, 'gateway.sync', {
+async function newsFor(at: TestController, secret: string): Promise<GatewaySynced> {
+  return (await mutate(at, 'gateway.sync', {
     secret,
     input: { gatewayId: 'gw-1', version: '1', ...TOTAL, uses: [] },
   })) as GatewaySynced;
@@ -75,12 +103,12 @@ function answerSpawns(drone: TestDrone): () => Promise<void> {
 }
 
 test('a browser with a signed token is led to a backend that it wakes, until its user is revoked', async () => {
-  const on = await withGateway();
-  const drone = await startTestDrone(on);
-  const { secret } = await on.token('gateway');
-  const client = (await on.token('client')).secret;
+  const alone = await startTestController(withGateway());
+  const drone = await startTestDrone(alone);
+  const { secret } = await alone.token('gateway');
+  const client = (await alone.token('client')).secret;
 
-  const signed = (await mutate(on, 'gateway.sign', {
+  const signed = (await mutate(alone, 'gateway.sign', {
     secret: client,
     input: {
       key: KEY,
@@ -90,7 +118,7 @@ test('a browser with a signed token is led to a backend that it wakes, until its
   })) as Signed;
   expect(signed.url).toBe(`${GATEWAY_URL}/t/${signed.token}/`);
 
-  const news = await newsFor(on, secret);
+  const news = await newsFor(alone, secret);
   expect(await isTaken(signed.token, news)).toBe(true);
   const verified = await verifyGatewayToken(signed.token, {
     keys: await importGatewayKeys(news.keys),
@@ -100,7 +128,7 @@ test('a browser with a signed token is led to a backend that it wakes, until its
   const { claims } = verified;
   // Everybody can read a token: it does not have what it starts.
   expect(JSON.stringify(claims)).not.toContain('room');
-  const asked = mutate(on, 'gateway.route', {
+  const asked = mutate(alone, 'gateway.route', {
     secret,
     input: {
       key: { name: claims.key, namespace: claims.ns, tag: claims.tag },
@@ -124,7 +152,7 @@ test('a browser with a signed token is led to a backend that it wakes, until its
   expect(route.validForMs).toBeGreaterThan(0);
 
   const use = { leaseId: route.leaseId, connections: 2, users: 1, requests: 3, usedAgoMs: 0 };
-  const synced = (await mutate(on, 'gateway.sync', {
+  const synced = (await mutate(alone, 'gateway.sync', {
     secret,
     input: {
       gatewayId: 'gw-1',
@@ -136,37 +164,38 @@ test('a browser with a signed token is led to a backend that it wakes, until its
   })) as GatewaySynced;
   expect(synced.routes.map(({ state }) => state)).toEqual(['valid', 'ended']);
   expect(synced.revocations).toBeNull();
-  const viewer = (await on.token('viewer')).secret;
-  expect(await query(on, 'gateway.list', { secret: viewer })).toMatchObject({
+  const viewer = (await alone.token('viewer')).secret;
+  expect(await query(alone, 'gateway.list', { secret: viewer })).toMatchObject({
     url: GATEWAY_URL,
     items: [
       { gatewayId: 'gw-1', version: '1', connections: 2, routes: 1, requests: 3, isAlive: true },
     ],
   });
   const backendId = drone.messages.find((message) => message.kind === 'spawn')?.backendId;
-  expect(await query(on, 'backends.get', { secret: viewer, input: { backendId } })).toMatchObject({
+  const started = { secret: viewer, input: { backendId } };
+  expect(await query(alone, 'backends.get', started)).toMatchObject({
     throughGateways: { connections: 2, users: 1 },
   });
 
-  await mutate(on, 'gateway.revoke', {
+  await mutate(alone, 'gateway.revoke', {
     secret: client,
     input: { namespace: 'team', user: 'ada', reason: 'left the team' },
   });
 
-  expect(await isTaken(signed.token, await newsFor(on, secret))).toBe(false);
-  const audit = (await on.client('operator')).audit.list.query({ action: 'gateway.revoke' });
+  expect(await isTaken(signed.token, await newsFor(alone, secret))).toBe(false);
+  const audit = (await alone.client('operator')).audit.list.query({ action: 'gateway.revoke' });
   expect((await audit).items).toMatchObject([
     { resource: 'namespace:team', reason: 'left the team', detail: { user: 'ada' } },
   ]);
 });
 
 test('a start through a gateway that is refused leaves a trace, as a refused connect does', async () => {
-  const on = await withGateway();
+  const [key, program] = [aKey(), randomUUID()];
   const { secret } = await on.token('gateway');
   const client = (await on.token('client')).secret;
   const { token } = (await mutate(on, 'gateway.sign', {
     secret: client,
-    input: { key: KEY, access: { ...ACCESS, mayStart: true }, spawn: { program: 'room' } },
+    input: { key, access: { ...ACCESS, mayStart: true }, spawn: { program } },
   })) as Signed;
   const news = await newsFor(on, secret);
   const verified = await verifyGatewayToken(token, {
@@ -176,21 +205,22 @@ test('a start through a gateway that is refused leaves a trace, as a refused con
   if (verified.outcome !== 'valid') throw new Error(verified.reason);
   const { start } = verified.claims;
 
-  expect(await mutate(on, 'gateway.route', { secret, input: { key: KEY } })).toBe('key.unheld');
-  const answer = await mutate(on, 'gateway.route', { secret, input: { key: KEY, start } });
+  expect(await mutate(on, 'gateway.route', { secret, input: { key } })).toBe('key.unheld');
+  const answer = await mutate(on, 'gateway.route', { secret, input: { key, start } });
 
   expect(answer).toBe('spawn.no_drone');
   const viewer = await on.client('viewer');
   const { items } = await waitUntil(async () => {
-    const page = await viewer.refusals.list.query(KEY);
+    const page = await viewer.refusals.list.query(key);
     return page.items.length > 0 ? page : undefined;
   });
-  expect(items).toMatchObject([{ ...KEY, code: 'spawn.no_drone', count: 1 }]);
+  expect(items).toMatchObject([{ ...key, code: 'spawn.no_drone', count: 1 }]);
 });
 
 test('a client signs and revokes in its own namespaces, and starts of its own programs, alone', async () => {
-  const on = await withGateway();
-  const { secret } = await on.token('client', { namespaces: ['team'], programs: ['room'] });
+  const team = randomUUID();
+  const own = aKey(team);
+  const { secret } = await on.token('client', { namespaces: [team], programs: ['room'] });
   const sign = (key: object, more: object = {}) =>
     mutate(on, 'gateway.sign', { secret, input: { key, access: ACCESS, ...more } });
   const starting = (program: string): object => ({
@@ -201,31 +231,31 @@ test('a client signs and revokes in its own namespaces, and starts of its own pr
   expect(await sign({ name: 'k', namespace: 'other' })).toBe('auth.forbidden');
   expect(await sign({ name: 'k' })).toBe('auth.forbidden');
   expect(await sign({ name: 'k', namespace: 'leasehold' })).toBe('auth.forbidden');
-  expect(await sign(KEY, starting('other'))).toBe('spawn.not_allowed');
-  expect(await sign(KEY, starting('room'))).toMatchObject({ token: expect.any(String) as string });
+  expect(await sign(own, starting('other'))).toBe('spawn.not_allowed');
+  expect(await sign(own, starting('room'))).toMatchObject({ token: expect.any(String) as string });
   const revoke = (input: object) =>
     mutate(on, 'gateway.revoke', { secret, input: { reason: 'why', user: 'ada', ...input } });
   expect(await revoke({})).toBe('auth.forbidden');
   expect(await revoke({ namespace: 'other' })).toBe('auth.forbidden');
-  expect(await revoke({ namespace: 'team.a' })).toMatchObject({
+  expect(await revoke({ namespace: own.namespace })).toMatchObject({
     revokedAt: expect.any(String) as string,
   });
 });
 
 test('a token for the present grant names it, and is not made for a key without one', async () => {
-  const on = await withGateway();
-  const drone = await startTestDrone(on);
+  const { drone, program } = await aDrone();
+  const key = aKey();
   const { secret } = await on.token('client');
   const gateway = (await on.token('gateway')).secret;
   const sign = () =>
     mutate(on, 'gateway.sign', {
       secret,
-      input: { key: KEY, access: { ...ACCESS, grantOnly: true } },
+      input: { key, access: { ...ACCESS, grantOnly: true } },
     });
   expect(await sign()).toBe('key.unheld');
   const { leaseId } = (await mutate(on, 'keys.connect', {
     secret,
-    input: { key: KEY, spawn: { program: 'room' } },
+    input: { key, spawn: { program } },
   })) as { leaseId: string };
   await answerSpawns(drone)();
 
@@ -240,7 +270,6 @@ test('a token for the present grant names it, and is not made for a key without 
 });
 
 test('who a token is for, and for how long, is bounded', async () => {
-  const on = await withGateway();
   const { secret } = await on.token('client');
   const wrong: Readonly<Record<string, object>> = {
     'claims of 2 KiB and a byte': { claims: { a: 'x'.repeat(2_048 - '{"a":""}'.length + 1) } },
@@ -261,7 +290,6 @@ test('who a token is for, and for how long, is bounded', async () => {
 });
 
 test('claims of 2 KiB fit, and the token fits into a header', async () => {
-  const on = await withGateway();
   const { secret } = await on.token('client');
   const text = (bytes: number): string => '"'.repeat(bytes);
 
@@ -282,17 +310,17 @@ test('claims of 2 KiB fit, and the token fits into a header', async () => {
 });
 
 test('a connect with access answers an address with a token of its own, each time a new one', async () => {
-  const on = await withGateway();
-  const drone = await startTestDrone(on);
+  const { drone, program } = await aDrone();
+  const key = aKey();
   const { secret } = await on.token('client');
   const connect = async (more: object = {}) =>
     (await mutate(on, 'keys.connect', {
       secret,
-      input: { key: KEY, spawn: { program: 'room' }, idempotencyKey: 'once', ...more },
+      input: { key, spawn: { program }, idempotencyKey: 'once', ...more },
     })) as Signed & { backendId: string; leaseId: string };
 
   const plain = await connect();
-  expect(plain.url).toBe(`${GATEWAY_URL}/k/team.a/doc%2F1/`);
+  expect(plain.url).toBe(`${GATEWAY_URL}/k/${key.namespace}/doc%2F1/`);
   expect(plain.urlExpiresAt).toBeNull();
   const first = await connect({ access: { ...ACCESS, grantOnly: true } });
   const again = await connect({ access: { ...ACCESS, mayStart: true } });
@@ -306,7 +334,7 @@ test('a connect with access answers an address with a token of its own, each tim
   };
   expect(await claimsIn(first)).toMatchObject({
     outcome: 'valid',
-    claims: { sub: 'ada', ns: 'team.a', key: 'doc/1', grant: plain.leaseId },
+    claims: { sub: 'ada', ns: key.namespace, key: 'doc/1', grant: plain.leaseId },
   });
   expect(await claimsIn(again)).toMatchObject({
     outcome: 'valid',
@@ -316,32 +344,31 @@ test('a connect with access answers an address with a token of its own, each tim
 });
 
 test('a key with a random name is reached under that name', async () => {
-  const on = await withGateway();
-  await startTestDrone(on);
+  const { program } = await aDrone();
   const { secret } = await on.token('client');
 
   const { url, key } = (await mutate(on, 'keys.connect', {
     secret,
-    input: { spawn: { program: 'room' } },
+    input: { spawn: { program } },
   })) as Signed & { key: { name: string } };
 
   expect(url).toBe(`${GATEWAY_URL}/k/_/${key.name}/`);
 });
 
 test('without a gateway nothing is signed, and nothing is granted for it', async () => {
-  const on = await startTestController();
-  await startTestDrone(on);
-  const { secret } = await on.token('client');
+  const alone = await startTestController();
+  await startTestDrone(alone);
+  const { secret } = await alone.token('client');
   const connect = (access: object) =>
-    mutate(on, 'keys.connect', {
+    mutate(alone, 'keys.connect', {
       secret,
       input: { key: KEY, spawn: { program: 'room' }, idempotencyKey: 'once', ...access },
     });
   expect(await connect({ access: ACCESS })).toBe('gateway.not_configured');
-  expect(await query(on, 'keys.get', { secret, input: KEY })).toBeNull();
+  expect(await query(alone, 'keys.get', { secret, input: KEY })).toBeNull();
   expect(await connect({})).toMatchObject({ spawned: true, url: null, urlExpiresAt: null });
 
-  expect(await mutate(on, 'gateway.sign', { secret, input: { key: KEY, access: ACCESS } })).toBe(
+  expect(await mutate(alone, 'gateway.sign', { secret, input: { key: KEY, access: ACCESS } })).toBe(
     'gateway.not_configured',
   );
 });
@@ -349,12 +376,11 @@ test('without a gateway nothing is signed, and nothing is granted for it', async
 test.each(['.', '..'])(
   'no path can name the key %s: nothing is signed for it, and it has no address',
   async (name) => {
-    const [on, withHosts] = [await withGateway(), await withGateway('.rooms.example.com')];
-    await startTestDrone(on);
+    const { program } = await aDrone();
     const { secret } = await on.token('client');
     const ofHosts = await withHosts.token('client');
     const input = { key: { name }, access: ACCESS };
-    const plain = { key: { name }, spawn: { program: 'room' }, idempotencyKey: 'once' };
+    const plain = { key: { name }, spawn: { program }, idempotencyKey: 'once' };
     const connect = { ...plain, access: ACCESS };
 
     expect(await mutate(on, 'gateway.sign', { secret, input })).toBe('request.invalid');
@@ -362,16 +388,17 @@ test.each(['.', '..'])(
     expect(await mutate(on, 'keys.connect', { secret, input: plain })).toMatchObject({ url: null });
     const signed = await mutate(withHosts, 'gateway.sign', { secret: ofHosts.secret, input });
     expect(signed).toMatchObject({
-      url: expect.stringContaining('.rooms.example.com/t/') as string,
+      url: expect.stringContaining('.rooms.example.com:8443/t/') as string,
     });
   },
 );
 
 test('keys with hosts of their own are reached there', async () => {
-  const on = await withGateway('.rooms.example.com:8443');
-  const { secret } = await on.token('client');
-  const sign = async (key: object): Promise<string> =>
-    ((await mutate(on, 'gateway.sign', { secret, input: { key, access: ACCESS } })) as Signed).url;
+  const { secret } = await withHosts.token('client');
+  const sign = async (key: object): Promise<string> => {
+    const input = { key, access: ACCESS };
+    return ((await mutate(withHosts, 'gateway.sign', { secret, input })) as Signed).url;
+  };
 
   const url = await sign(KEY);
 
@@ -381,7 +408,6 @@ test('keys with hosts of their own are reached there', async () => {
 });
 
 test('a gateway token opens nothing besides routes', async () => {
-  const on = await withGateway();
   const { secret } = await on.token('gateway');
 
   expect(await mutate(on, 'keys.connect', { secret, input: { key: KEY } })).toBe('auth.forbidden');
@@ -400,7 +426,6 @@ test('a gateway token opens nothing besides routes', async () => {
 });
 
 test('more uses than one call may have are refused before they are looked at', async () => {
-  const on = await withGateway();
   const { secret } = await on.token('gateway');
   const uses = (count: number) =>
     Array.from({ length: count }, () => ({

@@ -1,8 +1,13 @@
 /** Drones that stop, and drones that operators take out of use. */
+import { randomUUID } from 'node:crypto';
 import { leaseholdErrorOf } from '@leasehold/client';
 import { waitUntil } from '@leasehold/testing';
 import { describe, expect, test } from 'vitest';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import {
+  shareTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { mutate } from '../testing/wire.ts';
 
@@ -12,33 +17,47 @@ const codeOf = (call: Promise<unknown>): Promise<string | undefined> =>
     (error: unknown) => leaseholdErrorOf(error)?.code ?? String(error),
   );
 
-async function connectTo(on: TestController, name: string): Promise<string> {
-  const client = await on.client('client');
-  const made = await client.keys.connect.mutate({ key: { name }, spawn: { program: 'room' } });
+/** Each test has a drone and a program of its own. */
+let on: TestController;
+
+shareTestController((shared) => {
+  on = shared;
+});
+
+/** A drone that alone offers a program. */
+async function aDrone() {
+  const [droneId, program] = [randomUUID(), randomUUID()];
+  const drone = await startTestDrone(on, { droneId, programs: [program] });
+  return { drone, droneId, program };
+}
+
+async function connectTo(at: TestController, name: string, program = 'room'): Promise<string> {
+  const client = await at.client('client');
+  const made = await client.keys.connect.mutate({ key: { name }, spawn: { program } });
   return made.backendId;
 }
 
-const statusOf = async (on: TestController): Promise<string> =>
-  (await (await on.client('viewer')).drones.get.query({ droneId: 'd1' })).status;
+const statusOf = async (at: TestController, droneId = 'd1'): Promise<string> =>
+  (await (await at.client('viewer')).drones.get.query({ droneId })).status;
 
 describe('a drone that stops', () => {
   test('is given nothing more, and is stopped once its backends have ended', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
-    const backendId = await connectTo(on, 'demo');
+    const alone = await startTestController();
+    const drone = await startTestDrone(alone);
+    const backendId = await connectTo(alone, 'demo');
 
     expect(await drone.goodbye()).toEqual({ outcome: 'recorded' });
-    expect(await codeOf(connectTo(on, 'another'))).toBe('spawn.no_drone');
-    expect(await statusOf(on)).toBe('draining');
+    expect(await codeOf(connectTo(alone, 'another'))).toBe('spawn.no_drone');
+    expect(await statusOf(alone)).toBe('draining');
     await drone.report({ backendId, status: 'terminated' });
 
-    expect(await statusOf(on)).toBe('stopped');
-    const { drones } = await on.client('viewer');
+    expect(await statusOf(alone)).toBe('stopped');
+    const { drones } = await alone.client('viewer');
     expect((await drones.list.query({ status: 'stopped' })).items).toMatchObject([
       { droneId: 'd1', isConnected: false },
     ]);
     expect(await drones.count.query({ status: 'unreachable' })).toMatchObject({ count: 0 });
-    const { stats, search } = await on.client('viewer');
+    const { stats, search } = await alone.client('viewer');
     expect((await stats.overview.query({})).drones).toMatchObject({
       total: 1,
       stopped: 1,
@@ -48,44 +67,42 @@ describe('a drone that stops', () => {
   });
 
   test('tells that over HTTP as over a WebSocket, and for itself alone', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
-    const { secret } = await on.token('drone');
-    const other = await on.token('drone', { droneId: 'd2' });
-    const input = { droneId: 'd1', clockId: drone.clockId, session: drone.session() };
+    const { drone, droneId } = await aDrone();
+    const { secret } = await on.token('drone', { droneId });
+    const other = await on.token('drone', { droneId: randomUUID() });
+    const input = { droneId, clockId: drone.clockId, session: drone.session() };
     const say = (change: object, as = secret): Promise<unknown> =>
       mutate(on, 'drones.goodbye', { secret: as, input: { ...input, ...change } });
 
     expect(await say({}, other.secret)).toBe('auth.forbidden');
     expect(await say({ session: 7 })).toBe('session.superseded');
-    expect(await statusOf(on)).toBe('ready');
+    expect(await statusOf(on, droneId)).toBe('ready');
     expect(await say({})).toEqual({ outcome: 'recorded' });
     expect(await say({})).toEqual({ outcome: 'recorded' });
 
-    expect(await statusOf(on)).toBe('stopped');
+    expect(await statusOf(on, droneId)).toBe('stopped');
   });
 
   test('and comes back takes backends again', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
+    const { drone, droneId, program } = await aDrone();
     await drone.goodbye();
 
-    await startTestDrone(on, { clockId: drone.clockId });
+    await startTestDrone(on, { droneId, clockId: drone.clockId, programs: [program] });
 
-    expect(await statusOf(on)).toBe('ready');
-    expect(await codeOf(connectTo(on, 'demo'))).toBeUndefined();
+    expect(await statusOf(on, droneId)).toBe('ready');
+    expect(await codeOf(connectTo(on, randomUUID(), program))).toBeUndefined();
   });
 });
 
 describe('drain with stop', () => {
   test('asks every backend to stop softly, once, and the audit has how many', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
-    const backendIds = [await connectTo(on, 'a'), await connectTo(on, 'b')];
+    const alone = await startTestController();
+    const drone = await startTestDrone(alone);
+    const backendIds = [await connectTo(alone, 'a'), await connectTo(alone, 'b')];
     await Promise.all(
       backendIds.map((backendId) => drone.report({ backendId, status: 'ready', address: 'h:1' })),
     );
-    const { drones, audit } = await on.client('operator');
+    const { drones, audit } = await alone.client('operator');
 
     const plain = await drones.drain.mutate({ droneId: 'd1' });
     const stopping = await drones.drain.mutate({ droneId: 'd1', stop: true, reason: 'new disk' });
@@ -109,11 +126,11 @@ describe('drain with stop', () => {
   });
 
   test('answers what it has committed, also where backends cannot be read from the commit on', async () => {
-    const on = await startTestController();
-    await startTestDrone(on);
-    const backendId = await connectTo(on, 'demo');
-    const { drones } = await on.client('operator');
-    const sql = on.controller.store.general;
+    const alone = await startTestController();
+    await startTestDrone(alone);
+    const backendId = await connectTo(alone, 'demo');
+    const { drones } = await alone.client('operator');
+    const sql = alone.controller.store.general;
     await sql.$executeRaw`
       create function hide_backends() returns trigger language plpgsql as
       $$ begin alter table backend rename to hidden; return null; end $$`;
@@ -131,12 +148,11 @@ describe('drain with stop', () => {
 
 describe('drones.remove', () => {
   test('is for administrators, refused while the drone is in use, and names the tokens that could bring it back', async () => {
-    const on = await startTestController();
-    const drone = await startTestDrone(on);
-    const backendId = await connectTo(on, 'demo');
+    const { drone, droneId, program } = await aDrone();
+    const backendId = await connectTo(on, randomUUID(), program);
     const operator = await on.client('operator');
     const { drones, backends, audit, tokens } = await on.client('admin');
-    const remove = { droneId: 'd1', reason: 'sold' };
+    const remove = { droneId, reason: 'sold' };
 
     expect(await codeOf(operator.drones.remove.mutate(remove))).toBe('auth.forbidden');
     expect(await codeOf(drones.remove.mutate(remove))).toBe('drone.in_use');
@@ -146,17 +162,16 @@ describe('drones.remove', () => {
     const removed = await drones.remove.mutate(remove);
 
     expect(removed.tokens).toMatchObject([{ tokenId: drone.tokenId }]);
-    expect(await codeOf(drones.get.query({ droneId: 'd1' }))).toBe('drone.not_found');
+    expect(await codeOf(drones.get.query({ droneId }))).toBe('drone.not_found');
     expect(await codeOf(drones.remove.mutate(remove))).toBe('drone.not_found');
-    expect((await drones.list.query({})).items).toEqual([]);
-    expect(await backends.get.query({ backendId })).toMatchObject({
-      droneId: 'd1',
-      logFiles: null,
-    });
-    expect((await audit.list.query({ resource: 'drone:d1' })).items).toMatchObject([
-      { action: 'drones.remove', resource: 'drone:d1', reason: 'sold' },
+    const listed = (await drones.list.query({})).items.map((one) => one.droneId);
+    expect(listed).not.toContain(droneId);
+    expect(await backends.get.query({ backendId })).toMatchObject({ droneId, logFiles: null });
+    const resource = `drone:${droneId}`;
+    expect((await audit.list.query({ resource })).items).toMatchObject([
+      { action: 'drones.remove', resource, reason: 'sold' },
     ]);
-    expect((await tokens.list.query({ search: 'd1' })).items).toMatchObject([
+    expect((await tokens.list.query({ search: droneId })).items).toMatchObject([
       { tokenId: drone.tokenId, revokedAt: null },
     ]);
   });

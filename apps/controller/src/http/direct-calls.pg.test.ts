@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest';
 import { oddInputs } from '../testing/odd-values.ts';
 import { openSocket, type RawSocket, type Reply } from '../testing/raw-socket.ts';
 import { rightInputs } from '../testing/right-inputs.ts';
-import { startTestController, type TestController } from '../testing/test-controller.ts';
+import { shareTestController, type TestController } from '../testing/test-controller.ts';
 import { startTestDrone } from '../testing/test-drone.ts';
 import { call } from '../testing/wire.ts';
 
@@ -59,8 +59,13 @@ async function bothWays(
 }
 
 describe('a hot call', () => {
+  /** No test asserts what depends on the grants of another one, or on earlier sessions of `d1`. */
+  let on: TestController;
+  shareTestController((shared) => {
+    on = shared;
+  });
+
   test('is refused to the roles that tRPC refuses it to', async () => {
-    const on = await startTestController();
     const callers = await callersOf(on);
     const inputs = await hotInputs(on);
     const ways: Record<string, Awaited<ReturnType<typeof bothWays>>> = {};
@@ -87,7 +92,6 @@ describe('a hot call', () => {
     'is refused for the inputs that tRPC refuses, and names the same field',
     { timeout: 120_000 },
     async () => {
-      const on = await startTestController();
       const callers = await callersOf(on);
       const different: unknown[] = [];
       let refusedCount = 0;
@@ -121,7 +125,6 @@ describe('a hot call', () => {
   );
 
   test('of a drone that names another drone is refused', async () => {
-    const on = await startTestController();
     const { secret } = await on.token('drone');
     const raw = await openSocket(on, secret);
     const input = { droneId: 'd2', clockId: 'c', localTimeMs: 1, renewals: [] };
@@ -144,7 +147,6 @@ describe('a hot call', () => {
     ['the version of JSON-RPC', { id: 1, jsonrpc: '2.0' }],
     ['neither', { id: 2 }],
   ])('with %s is answered with what was sent', async (_what, said) => {
-    const on = await startTestController();
     const { secret } = await on.token('client');
     const raw = await openSocket(on, secret);
     const input = { leaseId: crypto.randomUUID(), fencingToken: '1', result: 'ok' };

@@ -1,9 +1,18 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { createTestBrowser, signedInAdmin } from '../testing/test-browser.ts';
-import { startTestController } from '../testing/test-controller.ts';
+import {
+  shareTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
+
+let on: TestController;
+
+shareTestController((shared) => {
+  on = shared;
+});
 
 test('no answer may be stored, whatever the route, the caller and the outcome', async () => {
-  const on = await startTestController();
   const { secret } = await on.token('admin');
   const authorization = `Bearer ${secret}`;
   const asked: [string, RequestInit?][] = [
@@ -34,7 +43,6 @@ test('no answer may be stored, whatever the route, the caller and the outcome', 
 });
 
 test('a stream may not be stored, nor changed on the way', async () => {
-  const on = await startTestController();
   const browser = await signedInAdmin(on);
   const stopping = new AbortController();
   onTestFinished(() => stopping.abort());
@@ -45,11 +53,11 @@ test('a stream may not be stored, nor changed on the way', async () => {
 });
 
 test('every cookie behind https is of its host alone', async () => {
-  const on = await startTestController({
+  const secure = await startTestController({
     signIn: { consoleOrigin: 'https://console.example.com' },
   });
-  await signedInAdmin(on);
-  const browser = createTestBrowser(on);
+  await signedInAdmin(secure);
+  const browser = createTestBrowser(secure);
   const headers = { origin: 'https://console.example.com' };
   const body = { email: 'ada@example.com', password: 'correct horse battery' };
 

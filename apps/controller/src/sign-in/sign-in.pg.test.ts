@@ -1,8 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { randomUUID } from 'node:crypto';
 import { describe, expect, test, vi } from 'vitest';
 import { makeAdmin } from '@leasehold/keys-core/access';
-import { startTestController } from '../testing/test-controller.ts';
 import {
+  shareTestController,
+  startTestController,
+  type TestController,
+} from '../testing/test-controller.ts';
+import {
+  anEmail,
   createTestBrowser,
   ORIGIN,
   outcomeOf,
@@ -12,13 +18,21 @@ import {
 
 const COOKIE = 'leasehold.session_token';
 
+/** Each test has people of its own. */
+let on: TestController;
+
+shareTestController((shared) => {
+  on = shared;
+});
+
 describe('sign-in', () => {
   test('opens a session that the API knows, in a cookie that no script and no other site can use', async () => {
-    const on = await startTestController();
-    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+    const id = randomUUID();
+    const email = `ada-${id}@example.com`;
+    await makeAdmin(on.controller.store, { email, password: PASSWORD });
     const browser = createTestBrowser(on);
 
-    const answer = await browser.signIn('Ada@Example.com', PASSWORD);
+    const answer = await browser.signIn(`Ada-${id}@Example.com`, PASSWORD);
 
     expect(answer.status).toBe(200);
     const [cookie = ''] = answer.setCookies;
@@ -28,9 +42,9 @@ describe('sign-in', () => {
     expect(cookie).not.toMatch(/; Secure/iu);
     expect(JSON.stringify(answer.body)).not.toContain(cookie.split(/[=.]/u)[2] ?? cookie);
     expect(await browser.query('session.get')).toMatchObject({
-      actor: 'ada@example.com',
+      actor: email,
       role: 'admin',
-      person: { email: 'ada@example.com' },
+      person: { email },
       csrfToken: expect.stringMatching(/^[\w-]{43}$/u) as string,
     });
   });
@@ -38,8 +52,8 @@ describe('sign-in', () => {
   test('leaves no storage behind that would slow down every promise of the controller', async () => {
     const uses = vi.spyOn(AsyncLocalStorage.prototype, 'run');
     const ends = vi.spyOn(AsyncLocalStorage.prototype, 'disable');
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
+    const alone = await startTestController();
+    const browser = await signedInAdmin(alone);
 
     await Promise.all([
       browser.query('session.get'),
@@ -55,10 +69,10 @@ describe('sign-in', () => {
 
   test('behind https the cookie is sent only over https', async () => {
     const consoleOrigin = 'https://console.example.com';
-    const on = await startTestController({ signIn: { consoleOrigin } });
-    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+    const alone = await startTestController({ signIn: { consoleOrigin } });
+    await makeAdmin(alone.controller.store, { email: 'ada@example.com', password: PASSWORD });
 
-    const answer = await createTestBrowser(on).request('/api/auth/sign-in/email', {
+    const answer = await createTestBrowser(alone).request('/api/auth/sign-in/email', {
       body: { email: 'ada@example.com', password: PASSWORD },
       headers: { origin: consoleOrigin },
     });
@@ -67,12 +81,12 @@ describe('sign-in', () => {
   });
 
   test('answers the same to a wrong password and to an unknown address', async () => {
-    const on = await startTestController();
-    await makeAdmin(on.controller.store, { email: 'ada@example.com', password: PASSWORD });
+    const email = anEmail();
+    await makeAdmin(on.controller.store, { email, password: PASSWORD });
     const browser = createTestBrowser(on);
 
-    const wrong = await browser.signIn('ada@example.com', 'not the password');
-    const nobody = await browser.signIn('bob@example.com', 'not the password');
+    const wrong = await browser.signIn(email, 'not the password');
+    const nobody = await browser.signIn(anEmail(), 'not the password');
 
     expect(wrong).toMatchObject({ status: 401, body: { code: 'INVALID_EMAIL_OR_PASSWORD' } });
     expect(nobody).toEqual(wrong);
@@ -80,9 +94,8 @@ describe('sign-in', () => {
   });
 
   test('has only the documented endpoints, and nobody can sign up', async () => {
-    const on = await startTestController();
     const browser = createTestBrowser(on);
-    const person = { email: 'eve@example.com', password: PASSWORD, name: 'Eve' };
+    const person = { email: anEmail(), password: PASSWORD, name: 'Eve' };
 
     const answers = await Promise.all([
       browser.request('/api/auth/sign-up/email', { body: person }),
@@ -100,7 +113,6 @@ describe('sign-in', () => {
   });
 
   test('names the field that is wrong, and accepts no form of another site', async () => {
-    const on = await startTestController();
     const browser = createTestBrowser(on);
 
     const noPassword = await browser.request('/api/auth/sign-in/email', {
@@ -120,13 +132,13 @@ describe('sign-in', () => {
 
 describe('a change made with a cookie', () => {
   test('needs the token of its session; reading needs none', async () => {
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
-    const other = await signedInAdmin(on, 'bob@example.com');
+    const browser = await signedInAdmin(on, anEmail());
+    const other = await signedInAdmin(on, anEmail());
+    const email = anEmail();
     const invite = (csrf?: string): Promise<unknown> =>
       browser
         .request('/trpc/people.invite', {
-          body: { email: 'new@example.com', role: 'viewer' },
+          body: { email, role: 'viewer' },
           headers: csrf === undefined ? {} : { 'x-leasehold-csrf': csrf },
         })
         .then(outcomeOf);
@@ -140,8 +152,7 @@ describe('a change made with a cookie', () => {
   });
 
   test('is refused from another origin, and so is reading', async () => {
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
+    const browser = await signedInAdmin(on, anEmail());
     const from = async (origin: string): Promise<unknown> =>
       outcomeOf(await browser.request('/trpc/people.list', { headers: { origin } }));
 
@@ -157,14 +168,13 @@ describe('a change made with a cookie', () => {
   });
 
   test('a token of a program takes precedence over the cookie, and needs no token of a session', async () => {
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
+    const browser = await signedInAdmin(on, anEmail());
     const { secret } = await on.token('viewer');
     const headers = { authorization: `Bearer ${secret}`, origin: 'https://evil.example.com' };
 
     const session = outcomeOf(await browser.request('/trpc/session.get', { headers }));
     const invite = await browser.request('/trpc/people.invite', {
-      body: { email: 'new@example.com', role: 'viewer' },
+      body: { email: anEmail(), role: 'viewer' },
       headers,
     });
 
@@ -175,8 +185,7 @@ describe('a change made with a cookie', () => {
 
 describe('a cookie', () => {
   test('that is not signed with our secret is ignored, and costs no statement', async () => {
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
+    const browser = await signedInAdmin(on, anEmail());
     const [token = '', signature = ''] = decodeURIComponent(
       browser.cookies.get(COOKIE) ?? '',
     ).split('.');
@@ -189,8 +198,7 @@ describe('a cookie', () => {
   });
 
   test('means nothing to a WebSocket', async () => {
-    const on = await startTestController();
-    const browser = await signedInAdmin(on);
+    const browser = await signedInAdmin(on, anEmail());
     const { WebSocket } = await import('ws');
     const socket = new WebSocket(`${on.url.replace('http', 'ws')}/trpc`, {
       headers: { cookie: `${COOKIE}=${browser.cookies.get(COOKIE) ?? ''}`, origin: ORIGIN },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import type { BulkProgress } from '@leasehold/keys-core/bulk';
 import type { GrantRef } from '@leasehold/keys-core';
 import { waitUntil } from '@leasehold/testing';
@@ -6,14 +7,15 @@ import type { TestDrone } from './test-drone.ts';
 import { mutate, query } from './wire.ts';
 import { wanted, type WireLease } from './wire-leases.ts';
 
-/** Acquires many leases at once; their keys are `k0`, `k1` and so on. */
+/** Acquires many leases of a namespace at once; their keys are `k0`, `k1` and so on. */
 export async function acquireLeases(
   on: TestController,
   secret: string,
   count: number,
+  namespace = 'test',
 ): Promise<GrantRef[]> {
   const items = Array.from({ length: count }, (_, at) =>
-    untimed(wanted({ key: `k${String(at)}` })),
+    untimed(wanted({ namespace: [namespace], key: `k${String(at)}` })),
   );
   const answer = await mutate(on, 'leases.acquireMany', {
     secret,
@@ -33,10 +35,11 @@ export async function connectStarted(
   on: TestController,
   secret: string,
   drone: TestDrone,
+  program = 'room',
 ): Promise<WireLease & { readonly backendId: string }> {
   const key = await mutate(on, 'keys.connect', {
     secret,
-    input: { key: { name: 'k' }, spawn: { program: 'room' } },
+    input: { key: { name: randomUUID() }, spawn: { program } },
   });
   const spawn = await waitUntil(() => drone.messages.find(({ kind }) => kind === 'spawn'));
   await drone.ack('actionId' in spawn ? spawn.actionId : '');
