@@ -79,6 +79,8 @@ class Witness implements DatabaseWitness {
   /** The confirmed stamps of other processes, by their row. */
   readonly #others = new Map<string, WitnessStamp>();
   readonly #judging = new RequestsInProgress<void>();
+  /** The newest stamp, and its epoch: most calls send back what the answer before them told. */
+  #told: { readonly line: string; readonly epoch: EpochCheck } | undefined;
 
   constructor(options: DatabaseWitnessOptions) {
     this.#options = options;
@@ -122,7 +124,9 @@ class Witness implements DatabaseWitness {
     if (row === undefined) return undefined;
     const { mark, epoch, fencingToken } = row;
     const stamp = { ...mark, epoch: epoch.epoch, epochToken: epoch.token, fencingToken };
-    return writeStamp(stamp, epoch.secret);
+    const line = writeStamp(stamp, epoch.secret);
+    this.#told = { line, epoch };
+    return line;
   }
 
   /** Compares the database with what this process had seen in an earlier run. */
@@ -136,6 +140,8 @@ class Witness implements DatabaseWitness {
   async consider(line: string | undefined): Promise<void> {
     if (line === undefined) return;
     await this.ready();
+    // This process has seen it itself: every grant requires as much.
+    if (line === this.#told?.line && this.#told.epoch === this.#own.present.epoch) return;
     const stamp = readStamp(line, this.#own.present.epoch.secret);
     if (stamp === undefined) return;
     // Another controller may have begun that epoch a moment ago.
