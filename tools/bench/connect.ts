@@ -22,6 +22,7 @@ import {
   takeTurns,
 } from './rig/rounds.ts';
 import { PRINCIPAL, SEEDED, seedLeases } from './rig/seed.ts';
+import { openFloor } from './services/floors.ts';
 
 const CALLER_COUNT = 64;
 const CALLERS = `${String(CALLER_COUNT)} callers`;
@@ -68,16 +69,30 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
     ),
     empty: sideOf(rig, 'empty procedure', await openEmpty(rig, controller.ready.emptyUrl)),
     ...(await openEchoes(rig)),
+    floor: await openLooks(rig),
   };
   const { ours } = sides;
   const measured = { ...sides, ours: { ...ours, round: () => meter.during(ours.round) } };
   const rates = await takeTurns(Object.values(measured), rig.isQuick ? 2 : 9);
-  const names = Object.keys(measured) as (keyof typeof measured)[];
-  const ratesOf = (name: keyof typeof measured): number[] => rates[names.indexOf(name)] ?? [];
-  const against = (side: keyof typeof measured, peer: keyof typeof measured): Compared => {
+  const names = Object.keys(measured);
+  const ratesOf = (name: SideName): number[] => rates[names.indexOf(name)] ?? [];
+  const against = (side: SideName, peer: SideName): Compared => {
     const { ours, theirs, ratio } = compareRates(ratesOf(side), ratesOf(peer));
     return { ours: perSecond(ours), theirs: perSecond(theirs), result: times(ratio) };
   };
+  return [
+    ...ratioFigures(against),
+    ...meter.eachCall(`processor time for each connect, ${CALLERS}`),
+    meter.coresInUse(`cores in use by connects, ${CALLERS}`),
+    ...(await measureFresh(client.api, rig.isQuick ? 20 : 400)),
+  ];
+}
+
+type SideName =
+  'ours' | 'spawning' | 'ofOneKey' | 'procedure' | 'empty' | 'echo' | 'echoOfTurns' | 'floor';
+
+/** @param against compares a side with another one. */
+function ratioFigures(against: (side: SideName, peer: SideName) => Compared): Figure[] {
   return [
     {
       what: `connect to running backends, ${CALLERS}, against a bare \`ws\` echo`,
@@ -90,11 +105,19 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
       ...against('ours', 'echoOfTurns'),
     },
     {
-      what: `… that may start a backend, against a bare \`ws\` echo`,
+      what: `… against the floor: a bare \`ws\` server that reads the rows of a turn`,
+      ...against('ours', 'floor'),
+    },
+    {
+      what: `the floor, against a bare \`ws\` echo`,
+      ...against('floor', 'echo'),
+    },
+    {
+      what: `connect that may start a backend, against a bare \`ws\` echo`,
       ...against('spawning', 'echo'),
     },
     {
-      what: `… all of one key, against a bare \`ws\` echo`,
+      what: `connect to one key by all, against a bare \`ws\` echo`,
       ...against('ofOneKey', 'echo'),
     },
     {
@@ -103,9 +126,6 @@ export async function measureConnect(rig: Rig): Promise<Figure[]> {
       required: atLeast(0.6),
       goal: atLeast(0.8),
     },
-    ...meter.eachCall(`processor time for each connect, ${CALLERS}`),
-    meter.coresInUse(`cores in use by connects, ${CALLERS}`),
-    ...(await measureFresh(client.api, rig.isQuick ? 20 : 400)),
   ];
 }
 
@@ -145,6 +165,17 @@ async function openEchoes(rig: Rig): Promise<Record<'echo' | 'echoOfTurns', Side
     echo: sideOf(rig, 'echo', call),
     echoOfTurns: sideOf(rig, 'echo of turns', callOfTurn),
   };
+}
+
+/** What a read of the database costs that all calls of a turn share. */
+async function openLooks(rig: Rig): Promise<Side> {
+  const floor = await openFloor(rig, 'bench_connect_floor');
+  const names = Array.from({ length: BACKEND_COUNT }, (_, place) => `${SEEDED}${String(place)}`);
+  await Promise.all(names.map((name) => floor.take(name)));
+  return sideOf(rig, 'the floor', async ({ name }) => {
+    const { token } = await floor.look(name);
+    invariant(token !== undefined, 'the floor looks for what is held');
+  });
 }
 
 /** One caller connects to keys that never ran: until the answer that says where the backend starts. */

@@ -1,3 +1,4 @@
+import { invariant } from '@leasehold/keys-core';
 import { Meter } from '../rig/meter.ts';
 import { atLeast, atMost, milliseconds, perSecond, times } from '../rig/quantities.ts';
 import type { Bound, Figure } from '../rig/figures.ts';
@@ -37,13 +38,19 @@ const CORES_REQUIRED = 1.8;
 /** Acquire and release of leases through the client, each caller with a key of its own. */
 export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
   const { ours, controllerPids, peers: locks } = await openLockServices(rig, 'bench_lease_rates');
-  const peers = [await openFloor(rig), await openKernelAlone(rig), ...locks];
+  const floor = await openFloor(rig, 'bench_lease_floor');
+  const peers = [floor, await openKernelAlone(rig), ...locks];
   const latencies = new Map([ours, ...peers].map(({ name }) => [name, new Latencies()]));
   const figures: Figure[] = [];
+  // Code that has just been loaded is slow, and one caller would take minutes to have it compiled.
+  for (const service of [ours, ...peers]) {
+    await rateOfPairs(service, { callerCount: 256, durationMs: rig.isQuick ? 200 : 3_000 });
+  }
   for (const callerCount of CALLER_COUNTS) {
-    const meter = new Meter(() =>
-      readProcessorTime({ controllerPids, postgresFolder: rig.folder }),
-    );
+    const read = (): ProcessorTime =>
+      readProcessorTime({ controllerPids, postgresFolder: rig.folder });
+    const meter = new Meter(read);
+    const meterOfFloor = new Meter(read);
     const durationMs = rig.isQuick ? 200 : 1_200;
     const [ourRates = [], ...peerRates] = await takeTurns(
       [ours, ...peers].map((service) => ({
@@ -52,6 +59,7 @@ export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
           const took = callerCount === 1 ? latencies.get(service.name) : undefined;
           const round = (): Promise<number> =>
             rateOfPairs(service, { callerCount, durationMs, took });
+          if (service === floor) return meterOfFloor.during(round);
           return service === ours ? meter.during(round) : round();
         },
       })),
@@ -63,14 +71,14 @@ export async function measureLeaseRates(rig: Rig): Promise<Figure[]> {
       figures.push(rateFigure(callerCount, name, rates));
       figures.push(ratioFigure(callerCount, name, compareRates(ourRates, rates)));
     }
-    figures.push(...costFigures(meter, callerCount));
+    figures.push(...costFigures(meter, callerCount), floorFigure(meterOfFloor, callerCount));
   }
   return [...figures, ...latencyFigures(latencies, ours.name)];
 }
 
 function rateOfPairs(
   service: Pick<LockService, 'take'>,
-  of: { callerCount: number; durationMs: number; took: Latencies | undefined },
+  of: { callerCount: number; durationMs: number; took?: Latencies | undefined },
 ) {
   const { took } = of;
   return rateOf(of.callerCount, of.durationMs, async (caller) => {
@@ -154,6 +162,14 @@ function costFigures(meter: Meter, callerCount: CallerCount): Figure[] {
     }));
   const inUse = meter.coresInUse(`cores in use, ${callers}`);
   return [...costs, callerCount === 1 ? inUse : { ...inUse, required: atLeast(CORES_REQUIRED) }];
+}
+
+/** What the same PostgreSQL takes without our promises. */
+function floorFigure(meter: Meter, callerCount: CallerCount): Figure {
+  const what = `processor time for each acquire + release, ${callersOf(callerCount)}: postgres`;
+  const [figure] = meter.eachCall(what).filter(({ party }) => party === 'postgres');
+  invariant(figure !== undefined, 'PostgreSQL is a party');
+  return { what: `${what}, for the floor`, result: figure.result };
 }
 
 function callersOf(count: number): string {

@@ -2,8 +2,8 @@
  * The floor of a measurement: a bare WebSocket server and `pg`, in a process of its own. Calls that came in one
  * frame, or while a statement ran, share the next one. A grant is one upsert that the database's clock decides,
  * with a fencing token and an event; so is a release. There is no identity, idempotency, queue or limit: what a
- * service takes beside this is what its promises and its layers cost. It uses nothing of Leasehold, so that no layer
- * of ours hides in it. Ends with the process that started it.
+ * service takes beside this is what its promises and its layers cost. A look reads the rows of all names that were asked
+ * for together. It uses nothing of Leasehold, so that no layer of ours hides in it. Ends with the process that started it.
  */
 import { randomUUID } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
@@ -11,10 +11,11 @@ import { connectionOf } from '@leasehold/service-kit';
 import pg from 'pg';
 import { WebSocketServer, type RawData, type WebSocket } from 'ws';
 
-/** A call: an acquire, or with a lease id the release of it. */
+/** A call: a look, an acquire, or with a lease id the release of it. */
 interface Call {
   readonly id: number;
   readonly name: string;
+  readonly isLook?: true;
   leaseId?: string;
 }
 interface Waiting extends Call {
@@ -62,6 +63,10 @@ const RELEASE = `
     select namespace, name, lease_id, fencing_token, 'released', 'floor' from ended
   )
   select lease_id from ended`;
+const LOOK = `
+  select l.name, l.lease_id, l.fencing_token, l.expires_at
+  from unnest($1::text[], $2::text[]) w (namespace, name)
+  join floor_lease l on l.namespace = w.namespace and l.name = w.name`;
 
 const [databaseUrl] = process.argv.slice(2);
 if (databaseUrl === undefined) throw new Error('usage: DATABASE_URL');
@@ -72,6 +77,7 @@ await client.query(SCHEMA);
 
 let grants: Waiting[] = [];
 let releases: Waiting[] = [];
+let looks: Waiting[] = [];
 let isBusy = false;
 const answers = new Map<WebSocket, object[]>();
 
@@ -112,13 +118,28 @@ async function release(calls: readonly Waiting[]): Promise<void> {
   for (const call of calls) answer(call, {});
 }
 
+async function look(calls: readonly Waiting[]): Promise<void> {
+  const names = [...new Set(calls.map((call) => call.name))];
+  const { rows } = await client.query<{ name: string; lease_id: string; fencing_token: string }>({
+    name: 'look',
+    text: LOOK,
+    values: [names.map(() => 'floor'), names],
+  });
+  const found = new Map(rows.map((row) => [row.name, row]));
+  for (const call of calls) {
+    const row = found.get(call.name);
+    answer(call, { leaseId: row?.lease_id, token: row?.fencing_token });
+  }
+}
+
 async function pump(): Promise<void> {
   if (isBusy) return;
   isBusy = true;
-  while (grants.length + releases.length > 0) {
-    const [granted, released] = [grants, releases];
-    [grants, releases] = [[], []];
+  while (grants.length + releases.length + looks.length > 0) {
+    const [granted, released, looked] = [grants, releases, looks];
+    [grants, releases, looks] = [[], [], []];
     await Promise.all([
+      ...(looked.length > 0 ? [look(looked)] : []),
       ...(granted.length > 0 ? [grant(granted)] : []),
       ...(released.length > 0 ? [release(released)] : []),
     ]);
@@ -136,7 +157,8 @@ const server = new WebSocketServer({ port: 0, host: '127.0.0.1', perMessageDefla
 server.on('connection', (socket) => {
   socket.on('message', (frame) => {
     for (const call of JSON.parse(textOfFrame(frame)) as Call[]) {
-      (call.leaseId === undefined ? grants : releases).push({ ...call, socket });
+      const others = call.leaseId === undefined ? grants : releases;
+      (call.isLook === true ? looks : others).push({ ...call, socket });
     }
     void pump();
   });

@@ -16,13 +16,17 @@ interface Answer {
   readonly token?: string;
 }
 
-/** A bare WebSocket server with two statements on the same PostgreSQL: see `floor-server`. */
-export async function openFloor(rig: Rig): Promise<Pairs> {
-  const { url } = await rig.database('bench_floor');
+/** A bare WebSocket server with three statements on the same PostgreSQL: see `floor-server`. */
+export async function openFloor(
+  rig: Rig,
+  databaseName: string,
+): Promise<Pairs & { look(name: string): Promise<Answer> }> {
+  const { url } = await rig.database(databaseName);
   const server = await startChild<string>('floor-server', [url]);
   rig.onClose(() => server.stop());
   const call = await openTurns<Answer>(rig, server.ready);
   return {
+    look: (name) => call({ name, isLook: true }),
     name: 'the floor',
     async take(name) {
       const { leaseId, token } = await call({ name });
