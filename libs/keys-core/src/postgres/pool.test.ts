@@ -33,9 +33,15 @@ describe('a statement is bound to its pool', () => {
 
 describe('prepared statements', () => {
   test('each text has one name, different from that of other texts, and short enough for PostgreSQL', () => {
-    const { nameOf } = preparedOptions('postgres://h/db');
-    const names = ['select 1', 'select 2', 'select 1'].map((text) => nameOf?.(text) ?? '');
+    const { prepare } = preparedOptions('postgres://h/db');
+    const statements = ['select 1', 'select 2', 'select 1'].map((text) => prepare?.(text));
+    const names = statements.map((statement) => statement?.name ?? '');
 
+    expect(statements.map((statement) => statement?.text)).toEqual([
+      'select 1',
+      'select 2',
+      'select 1',
+    ]);
     expect(names[0]).toBe(names[2]);
     expect(new Set(names).size).toBe(2);
     for (const given of names) expect(given).toMatch(/^[a-z0-9_]{10,63}$/u);

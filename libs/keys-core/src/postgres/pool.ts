@@ -61,7 +61,7 @@ const TYPES: pg.CustomTypesConfig = {
 };
 
 export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name> {
-  const { nameOf } = options.prepared;
+  const { prepare } = options.prepared;
   const connections = connect(options);
   let ending: Promise<void> | undefined;
   const sqlOn = (send: (query: pg.QueryConfig) => Promise<pg.QueryResult>): PoolSql<Name> => {
@@ -71,7 +71,7 @@ export function openPool<Name extends PoolName>(options: PoolOptions): Pool<Name
     ): Promise<pg.QueryResult> => {
       const statement = statementOf(query, values);
       const { text } = statement;
-      return send({ name: nameOf?.(text), text, values: statement.values });
+      return send({ ...(prepare?.(text) ?? { text }), values: statement.values });
     };
     return {
       $queryRaw: async <Rows>(query: TemplateStringsArray | Fragment, ...values: unknown[]) =>
@@ -166,12 +166,18 @@ async function openAll(pool: pg.Pool, count: number): Promise<void> {
 // made once, for parameters of any size, and never by reading a whole table, which is what the planner
 // would choose for a table that was empty when it planned.
 
+interface PreparedStatement {
+  readonly name: string;
+  /** The same object each time: pg compares it with the text that the connection has. */
+  readonly text: string;
+}
+
 /** What a pool is opened with besides its timeouts. */
 interface PreparedOptions {
   /** Start-up settings of its connections. */
   readonly settings: Readonly<Record<string, string>>;
-  /** The name under which a connection keeps the plan of a statement; without it, plans are not kept. */
-  readonly nameOf?: (text: string) => string;
+  /** A statement with the name under which a connection keeps its plan; without it, plans are not kept. */
+  readonly prepare?: (text: string) => PreparedStatement;
 }
 
 /**
@@ -198,16 +204,19 @@ export const UNPREPARED: PreparedOptions = { settings: {} };
  */
 export function preparedOptions(databaseUrl: string): PreparedOptions {
   if (connectionOf(databaseUrl).isPooled) return UNPREPARED;
-  const names = new Map<string, string>();
+  // By length: to find a text of thousands of characters itself, each of them would be hashed each time.
+  const ofLength = new Map<number, PreparedStatement[]>();
   return {
     settings: { plan_cache_mode: 'force_generic_plan', ...TRANSITION_SETTINGS },
-    nameOf(text) {
-      let name = names.get(text);
-      if (name === undefined) {
-        name = `leasehold_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
-        names.set(text, name);
+    prepare(text) {
+      const known = ofLength.get(text.length) ?? [];
+      let statement = known.find((one) => one.text === text);
+      if (statement === undefined) {
+        const digest = createHash('sha256').update(text).digest('hex');
+        statement = { name: `leasehold_${digest.slice(0, 32)}`, text };
+        ofLength.set(text.length, [...known, statement]);
       }
-      return name;
+      return statement;
     },
   };
 }
