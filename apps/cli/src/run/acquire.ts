@@ -169,10 +169,14 @@ function obstacleText({ by, since, action, comment, frozen }: WaitingFor): strin
   if (frozen !== null) {
     return `it is frozen until ${frozen.until} because ${printable(frozen.reason)}`;
   }
-  // Nobody has looked yet, as in a hold-off: then `since` is the beginning of time.
-  if (Date.parse(since) <= 0) return 'who has it is not known now';
+  if (!isHolderKnown(since)) return 'who has it is not known now';
   const what = [action, comment].filter((part) => part !== null && part !== '').join(' ');
   return `${printable(by)}${what === '' ? '' : ` (${printable(what)})`} has it since ${since}`;
+}
+
+/** In a hold-off nobody may have looked: then `since` is the beginning of time. */
+function isHolderKnown(since: string): boolean {
+  return Date.parse(since) > 0;
 }
 
 /** How a shell and a command find what was acquired. */
@@ -187,17 +191,18 @@ export function leaseVariables([first, ...others]: Acquired['grants']): Record<s
 }
 
 /** The failure of a run that was not granted its lease. */
-function heldFailure(
+export function heldFailure(
   error: LeaseHeldError | LeaseWaitTimeoutError,
-  { waitMs, heldExitCode, heldHint }: LeaseRequest,
+  { waitMs, heldExitCode, heldHint }: Pick<LeaseRequest, 'waitMs' | 'heldExitCode' | 'heldHint'>,
 ): CliFailure {
   const { namespace, key } = error.scope;
   const scope = { namespace: namespace.join('.'), name: key };
   const { by, since, remainingMs, comment, waiters, waitedMs, pool } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
   // When its time is over nobody holds it: the caller that is named is first in line.
-  const message =
-    remainingMs > 0
+  const message = !isHolderKnown(since)
+    ? `${scopeText(scope)} was not granted: who has it is not known now.`
+    : remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`
       : `${scopeText(scope)} is about to be granted to ${printable(by)}${what}, who has waited since ${since}.`;
   const use = pool === undefined ? '' : ` In use: ${poolUseText(pool)}.`;

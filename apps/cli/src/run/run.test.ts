@@ -1,5 +1,7 @@
+import { LeaseHeldError } from '@leasehold/client';
 import { describe, expect, test } from 'vitest';
 import { runHere } from '../testing/in-process.ts';
+import { heldFailure } from './acquire.ts';
 import { checkedGraceMs } from './run.ts';
 
 const DEFAULTS = { ttl: 30_000, heldExit: 1 };
@@ -48,5 +50,32 @@ describe('several scopes of leases run', () => {
 
     expect(exitCode).toBe(2);
     expect(stderr).toMatch(/ssh is before the "--", but no scope: .*\n.*Put the "--" before/u);
+  });
+});
+
+describe('the failure of a run that was not granted its lease', () => {
+  const since = '2026-11-25T03:12:00.000Z';
+
+  test.each([
+    [
+      { by: 'worker-1', since, remainingMs: 20_000 },
+      `is held by worker-1 since ${since}, for another 20.0 s unless it is renewed.`,
+    ],
+    [
+      { by: 'worker-1', since, remainingMs: 0 },
+      `is about to be granted to worker-1, who has waited since ${since}.`,
+    ],
+    // In a hold-off nobody may have looked.
+    [
+      { by: 'unknown', since: new Date(0).toISOString(), remainingMs: 0 },
+      'was not granted: who has it is not known now.',
+    ],
+  ])('%j: %s', (known, text) => {
+    const heldBy = { ...known, waitedMs: 0, comment: null, action: null, waiters: 0 };
+    const error = new LeaseHeldError({ face: 'lease', namespace: ['jobs'], key: 'clean' }, heldBy);
+
+    const failure = heldFailure(error, { waitMs: 0, heldExitCode: 1, heldHint: 'Try later.' });
+
+    expect(failure.message).toBe(`jobs/clean ${text}`);
   });
 });

@@ -1,5 +1,6 @@
 /** What a call leaves behind: that it was refused, and how much of the history it writes. */
 import { LeaseError, type Named, type Resource } from '@leasehold/keys-core';
+import type { HeldAnswer } from '@leasehold/keys-core/leases';
 import { withoutStrangers } from '../access.ts';
 import type { CallerUse } from '../context.ts';
 import { isElsewhere, type CalledContext } from '../forwarding/elsewhere.ts';
@@ -51,10 +52,14 @@ async function refuse<Answer>(how: Refusing<Answer>, failure: unknown): Promise<
   }
 }
 
-function noteHeld<Answer>(how: Refusing<Answer>, { by }: { readonly by: string }): void {
-  if (!isElsewhere(how.ctx, how.datacenter)) {
-    note(how, { code: 'held', reason: `It is held by ${by}.` });
-  }
+function noteHeld<Answer>(how: Refusing<Answer>, { by, since }: HeldAnswer): void {
+  if (isElsewhere(how.ctx, how.datacenter)) return;
+  // Nobody has looked yet, as in a hold-off: then `since` is the beginning of time.
+  const isKnown = Date.parse(since) > 0;
+  note(how, {
+    code: 'held',
+    reason: isKnown ? `It is held by ${by}.` : 'Who has it is not known.',
+  });
 }
 
 /** What an acquire asks for, for whom and where. */
@@ -75,7 +80,7 @@ export async function refused<Answer>(
   return refuse(error);
 }
 
-function isHeld(answer: object): answer is { readonly by: string } {
+function isHeld(answer: object): answer is HeldAnswer {
   return 'outcome' in answer && answer.outcome === 'held' && 'by' in answer;
 }
 

@@ -143,7 +143,7 @@ export class LeaseHeldError extends HeldError {
   override readonly name = 'LeaseHeldError';
 
   constructor(scope: LeaseScope, heldBy: HeldBy) {
-    super('lease.held', `${scopeText(scope)} is held by ${heldBy.by}.`, { scope, heldBy });
+    super('lease.held', `${scopeText(scope)} ${obstacleText(heldBy)}.`, { scope, heldBy });
   }
 }
 
@@ -152,9 +152,16 @@ export class LeaseWaitTimeoutError extends HeldError {
   override readonly name = 'LeaseWaitTimeoutError';
 
   constructor(scope: LeaseScope, heldBy: HeldBy) {
-    const message = `${scopeText(scope)} was not free in time; it is held by ${heldBy.by}.`;
+    const message = `${scopeText(scope)} was not free in time; it ${obstacleText(heldBy)}.`;
     super('lease.wait_timeout', message, { scope, heldBy });
   }
+}
+
+function obstacleText({ by, since, remainingMs }: HeldBy): string {
+  // Nobody has looked yet, as in a hold-off: then `since` is the beginning of time.
+  if (Date.parse(since) <= 0) return 'may be held: who has it is not known now';
+  // When its time is over nobody holds it: the caller that is named is first in line.
+  return remainingMs > 0 ? `is held by ${by}` : `is about to be granted to ${by}`;
 }
 
 /** This work, or work that it runs within, holds the lease that it would wait for. */
