@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { writeAudit } from '@leasehold/keys-core/access';
@@ -88,16 +88,12 @@ async function open(url: string, change: Partial<WebhookConfig> = {}) {
   return { round, outcomes, webhook, service: webhook.service };
 }
 
+const ENTRY = { actor: 'ann', role: 'admin', resource: 'token:t1' } as const;
+
 /** An entry that is old enough to be sent. */
 async function act(action: 'tokens.revoke' | 'tokens.create', reason = 'lost'): Promise<void> {
   const { general } = on.controller.store;
-  await writeAudit(general, {
-    actor: 'ann',
-    role: 'admin',
-    action,
-    resource: 'token:t1',
-    reason,
-  });
+  await writeAudit(general, { ...ENTRY, action, reason });
   await general.$executeRaw`update audit set at = at - interval '10 seconds'`;
 }
 
@@ -152,6 +148,34 @@ test('an entry of the audit that may not be settled is not passed over for an ol
   await round();
   expect(received).toEqual([]);
   await on.controller.store.general.$executeRaw`update audit set at = at - interval '20 seconds'`;
+  await round();
+
+  expect(reasonsOf(received)).toEqual(['older', 'newer']);
+});
+
+test('an entry of the audit whose commit takes long is not passed over for the next one', async () => {
+  const { url, received } = await receiver((response) => response.end());
+  const { round } = await open(url);
+  const { general } = on.controller.store;
+  const turn = new EventEmitter();
+  const written = once(turn, 'written');
+  const slow = general.$transaction(async (tx) => {
+    await writeAudit(tx, { ...ENTRY, action: 'tokens.revoke', reason: 'older' });
+    const committed = once(turn, 'commit');
+    turn.emit('written');
+    await committed;
+  });
+  onTestFinished(() => void turn.emit('commit'));
+  await written;
+  await act('tokens.revoke', 'newer');
+  // By its age long settled, and younger than the transaction.
+  await general.$executeRaw`update audit set at = clock_timestamp() + interval '10 seconds'`;
+
+  await round();
+  expect(received).toEqual([]);
+  turn.emit('commit');
+  await slow;
+  await general.$executeRaw`update audit set at = at - interval '20 seconds'`;
   await round();
 
   expect(reasonsOf(received)).toEqual(['older', 'newer']);

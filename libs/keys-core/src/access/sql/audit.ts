@@ -240,7 +240,10 @@ function placeOfCursor(cursor: string | undefined): bigint | null {
 
 // What the webhook has been told, and what it is to be told of the audit.
 
-/** An entry may be written by a statement that is still under way: it is read when it is this old. */
+/**
+ * An entry may be written by a statement that is still under way: it is read when it is this old. One after a gap in
+ * the ids waits longer, for the transactions that began before it and still write.
+ */
 const SETTLED_MS = 5_000;
 /** How many entries one statement looks through. */
 const ENTRIES_PER_LOOK_MAX = 1_000;
@@ -308,18 +311,33 @@ export async function nextAudit(
   sql: RecordSql,
   { after, actions }: { readonly after: string; readonly actions: readonly string[] },
 ): Promise<{ readonly entry: AuditView | null; readonly throughId: string }> {
-  const nowMs = Number(await readClock(sql));
+  // Before the entries: what is not visible then, and is not under way either, will never be.
+  const { now, writingSince } = await readWriters(sql);
   const rows = await sql.records.audit.findMany({
     where: { id: { gt: BigInt(after) } },
     orderBy: { id: 'asc' },
     take: ENTRIES_PER_LOOK_MAX,
   });
-  const unsettled = rows.findIndex(({ at }) => !isSettled(nowMs - Number(at)));
+  const unsettled = rows.findIndex(({ id, at }, index) => {
+    if (!isSettled(Number(now) - Number(at))) return true;
+    const isAfterGap = id !== (rows[index - 1]?.id ?? BigInt(after)) + 1n;
+    return isAfterGap && writingSince !== null && writingSince <= at;
+  });
   const settled = unsettled === -1 ? rows : rows.slice(0, unsettled);
   const wanted = settled.find(({ action }) => actions.includes(action));
   if (wanted === undefined) return { entry: null, throughId: String(settled.at(-1)?.id ?? after) };
   const id = String(wanted.id);
   return { entry: { ...isoDates(wanted), id, actorName: null }, throughId: id };
+}
+
+/** The database's clock, and when the oldest of the transactions began that write now; null when none does. */
+async function readWriters(sql: RecordSql): Promise<{ now: Date; writingSince: Date | null }> {
+  return onlyRow(
+    await sql.$queryRaw<{ now: Date; writingSince: Date | null }[]>`
+      select clock_timestamp() as now, min(a.xact_start) as "writingSince"
+      from pg_stat_activity a
+      where a.datname = current_database() and a.backend_xid is not null`,
+  );
 }
 
 /** One from the future was written before the clock stepped back: it does not wait until the clock is there again. */
