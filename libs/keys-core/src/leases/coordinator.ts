@@ -434,7 +434,7 @@ function jsonOf(metadata: unknown): unknown {
 const LEASES_PER_STATEMENT_MAX = 5_000;
 /** How many statements of one call look for expired leases; the next call continues from there. */
 const STATEMENTS_PER_CALL_MAX = 20;
-/** How many callbacks one call runs at most; the next call continues. */
+/** How many callbacks of each kind one call runs at most; the next call continues. */
 const CALLBACKS_PER_CALL_MAX = 1_000;
 const ROWS_PER_PAGE = 100;
 /** Waiting for the locks that a callback needs, in milliseconds. */
@@ -496,15 +496,19 @@ async function callBack<Tx>(
   const seen: string[] = [];
   let calledCount = 0;
   let failedCount = 0;
-  while (seen.length < CALLBACKS_PER_CALL_MAX) {
-    const page = await listReapRows(store.transitions, ranges, { seen, limit: ROWS_PER_PAGE });
-    for (const leaseId of page) {
-      const outcome = await callOne(store, leaseId, fn);
-      if (outcome === 'called') calledCount += 1;
-      if (outcome === 'failed') failedCount += 1;
+  for (const kind of ['untried', 'failed'] as const) {
+    const limit = seen.length + CALLBACKS_PER_CALL_MAX;
+    while (seen.length < limit) {
+      const wanted = { kind, seen, limit: ROWS_PER_PAGE };
+      const page = await listReapRows(store.transitions, ranges, wanted);
+      for (const leaseId of page) {
+        const outcome = await callOne(store, leaseId, fn);
+        if (outcome === 'called') calledCount += 1;
+        if (outcome === 'failed') failedCount += 1;
+      }
+      seen.push(...page);
+      if (page.length < ROWS_PER_PAGE) break;
     }
-    seen.push(...page);
-    if (page.length < ROWS_PER_PAGE) break;
   }
   return { calledCount, failedCount };
 }

@@ -121,6 +121,28 @@ describe('reapStaleLeases', () => {
     ]);
   });
 
+  test('calls back for what was never tried before what has failed, of which the longest due is first', async () => {
+    const kernel = await openKernel();
+    const coordinator = aCoordinator(kernel);
+    const asked: string[] = [];
+    const failing: ReapCallback<CallbackSql> = (_id, scope) => {
+      asked.push(scope.key);
+      throw new Error('no');
+    };
+    await stale(kernel, ['one', 'other']);
+    await coordinator.reapStaleLeases([['test']], false, failing);
+    await kernel.store.general.$executeRaw`
+      update lease_reap
+      set next_attempt_at = clock_timestamp() - case name when 'one' then 1 else 2 end * interval '1 second'`;
+    await stale(kernel, ['new']);
+    asked.length = 0;
+
+    const result = await coordinator.reapStaleLeases([['test']], false, failing);
+
+    expect(asked).toEqual(['new', 'other', 'one']);
+    expect(result).toEqual({ endedCount: 1, calledCount: 0, failedCount: 3 });
+  });
+
   test.each([
     ['leases that it ends', false],
     ['leases that the general reaper has ended', true],

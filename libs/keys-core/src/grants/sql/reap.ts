@@ -2,7 +2,7 @@ import type { GrantRef } from '../../kernel/lease.ts';
 import type { Named, Resource } from '../../kernel/resource.ts';
 import type { ClockBelief } from '../../postgres/clock/clock-watch.ts';
 import { expiryBelieved } from '../../postgres/clock/expiry.ts';
-import { C, fragment, onlyRow, type Sql } from '../../postgres/sql.ts';
+import { C, type Fragment, fragment, NO_FRAGMENT, onlyRow, type Sql } from '../../postgres/sql.ts';
 import { EXPIRE_LOCKED } from './facts.ts';
 
 export interface ReapedGrant extends Resource {
@@ -148,51 +148,68 @@ export async function endStale(
 type ReapRow = GrantRef & Named;
 
 /**
- * The ids of expired grants in these namespaces whose callback is due, about oldest first, at most `limit`,
- * without those that were `seen` before. A plain read: {@link claimReapRow} decides. **Index**:
+ * Which callbacks a page is of: those that were never tried, about oldest first, or those that have failed and
+ * are due again, the longest due first. They are apart so that many that fail delay no other.
+ */
+type ReapKind = 'untried' | 'failed';
+
+const DUE: Readonly<Record<ReapKind, { readonly condition: Fragment; readonly place: Fragment }>> =
+  {
+    untried: { condition: fragment`p.attempts = 0`, place: fragment`p.expired_at` },
+    failed: {
+      condition: fragment`p.attempts > 0 and p.next_attempt_at <= clock_timestamp()`,
+      place: fragment`p.next_attempt_at`,
+    },
+  };
+
+/**
+ * The ids of expired grants in these namespaces whose callback is due, at most `limit`, without those that were
+ * `seen` before. A plain read: {@link claimReapRow} decides. **Index**:
  * `lease_reap_namespace_idx`, in whose collation the children of `a` lie between `a.` and `a/`;
- * `lease_reap_expired_at_idx` for everything below the root. Unclaimed rows of other namespaces are not read.
+ * `lease_reap_expired_at_idx` for everything below the root; `lease_reap_failing_idx` for those that have failed.
  */
 export async function listReapRows(
   sql: Sql<'transitions'>,
   ranges: readonly NamespaceRange[],
-  page: { readonly seen: readonly string[]; readonly limit: number },
+  page: { readonly kind: ReapKind; readonly seen: readonly string[]; readonly limit: number },
 ): Promise<string[]> {
-  const due = fragment`p.face = 'lease'
-    and (p.next_attempt_at is null or p.next_attempt_at <= clock_timestamp())
-    and p.lease_id <> all (${page.seen}::uuid[])`;
+  const { condition, place } = DUE[page.kind];
+  const due = fragment`p.face = 'lease' and ${condition} and p.lease_id <> all (${page.seen}::uuid[])`;
+  // Of those that were never tried, the index has each child's in order, not those of all children.
+  const orderOfChildren = page.kind === 'failed' ? fragment`order by ${place}` : NO_FRAGMENT;
   const rows = await sql.$queryRaw<{ leaseId: string }[]>`
     select r.lease_id::text as "leaseId"
     from (
-      select distinct p.lease_id, p.expired_at
+      select distinct p.lease_id, p.place
       from unnest(
         ${ranges.map((range) => range.namespace)}::text[],
         ${ranges.map((range) => range.includeChildren)}::boolean[]
       ) as n (namespace, has_children)
       cross join lateral (
         (
-          select p.lease_id, p.expired_at from lease_reap p
+          select p.lease_id, ${place} as place from lease_reap p
           where p.namespace = n.namespace ${C} and ${due}
-          order by p.expired_at
+          order by ${place}
           limit ${page.limit}
         )
         union all
         (
-          select p.lease_id, p.expired_at from lease_reap p
+          select p.lease_id, ${place} as place from lease_reap p
           where n.has_children and n.namespace <> '' and ${due}
             and p.namespace >= (n.namespace || '.') ${C} and p.namespace < (n.namespace || '/') ${C}
+          ${orderOfChildren}
           limit ${page.limit}
         )
         union all
         (
-          select p.lease_id, p.expired_at from lease_reap p
+          select p.lease_id, ${place} as place from lease_reap p
           where n.has_children and n.namespace = '' and p.namespace <> '' and ${due}
-          order by p.expired_at
+          order by ${place}
           limit ${page.limit}
         )
       ) p
     ) r
-    order by r.expired_at, r.lease_id
+    order by r.place, r.lease_id
     limit ${page.limit}`;
   return rows.map((row) => row.leaseId);
 }
