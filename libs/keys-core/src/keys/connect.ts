@@ -32,7 +32,12 @@ import {
   refuseOnce,
   waitUntilReady,
 } from './connect-answers.ts';
-import { type ConnectDecision, decideConnect, type KeyState } from './decide-connect.ts';
+import {
+  type ConnectDecision,
+  decideConnect,
+  grantStatusOf,
+  type KeyState,
+} from './decide-connect.ts';
 import type { ConnectResult, KeyService, NamedConnect } from './key-types.ts';
 import { createToucher } from './sql/idle-stop.ts';
 import { createKeyStateReader, type FoundKey, type KeyStateRow } from './sql/key-state.ts';
@@ -149,11 +154,7 @@ class OneConnect {
       case 'return':
         return this.#join(state);
       case 'refuse':
-        this.#store.observer.grant(
-          'key',
-          'denied',
-          decision.code === 'key.unheld' ? 'free' : 'active',
-        );
+        this.#store.observer.grant('key', 'denied', grantStatusOf(state));
         throw refusalOf(decision.code, state);
       case 'wait':
         await this.#wait(decision, state);
@@ -215,7 +216,7 @@ class OneConnect {
     const leftMs = this.#startedAtMs + input.waitMs - this.#store.clock.nowMs();
     const isCrashLoop = decision.code === 'backend.crash_loop';
     if (leftMs <= 0 || (isCrashLoop && decision.remainingMs > leftMs)) {
-      this.#store.observer.grant('key', 'denied', 'active');
+      this.#store.observer.grant('key', 'denied', grantStatusOf(state));
       throw isCrashLoop
         ? await crashLoopOf(this.#store, input.key, decision.remainingMs)
         : waitOver(decision, state);

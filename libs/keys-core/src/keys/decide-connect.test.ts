@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { BACKEND_STATUSES } from '../kernel/backends.ts';
-import { decideConnect, type KeyState } from './decide-connect.ts';
+import { decideConnect, grantStatusOf, type KeyState } from './decide-connect.ts';
 
 const ASKED = { tag: 'blue', hasSpawn: true };
 
@@ -141,3 +141,17 @@ describe('decideConnect', () => {
     });
   });
 });
+
+test.each([
+  ['active', state()],
+  ['active', state({ lease: { renewable: false } })],
+  ['active', state({ lease: { endReason: 'revoked', releasedAt: 5_000, stopsBy: 60_000 } })],
+  ['expired', state({ lease: { asOf: 60_000 }, doubtMs: 40_000 })],
+  ['free', state({ lease: { endReason: 'released', releasedAt: 5_000 }, delayMs: 4_000 })],
+  ['free', undefined],
+] as const)(
+  'the metric of grants counts a refusal as %s, however the key was found',
+  (status, found) => {
+    expect(grantStatusOf(found)).toBe(status);
+  },
+);

@@ -74,6 +74,12 @@ function isFree(lease: KeyLease): boolean {
   return phase === 'free' || phase === 'expired';
 }
 
+/** How a key was found, as the metric of grants has it. */
+export function grantStatusOf(state: KeyState | undefined): 'free' | 'expired' | 'active' {
+  const phase = state === undefined ? 'free' : phaseOf(state.lease, state.lease.asOf);
+  return phase === 'free' || phase === 'expired' ? phase : 'active';
+}
+
 /** Whether the backend is on its way out, or its key may not be renewed and will run out. */
 function isEnding({ lease, backend, isStopAsked }: KeyState): boolean {
   if (backend === null || isStopAsked || isStopping(backend.status)) return true;
