@@ -64,7 +64,7 @@ interface ExportList {
   readonly defaults?: Item;
 }
 
-const GRANT_COLUMNS = [
+const GRANT_FIELDS = [
   'phase',
   'leaseId',
   'fencingToken',
@@ -86,11 +86,11 @@ const GRANT_COLUMNS = [
   'asOf',
 ];
 
-const LEASE_COLUMNS = [
+const LEASE_FIELDS = [
   'namespace',
   'name',
   'action',
-  ...GRANT_COLUMNS,
+  ...GRANT_FIELDS,
   'comment',
   'metadata',
   'mode',
@@ -104,7 +104,7 @@ const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
       'namespace',
       'name',
       'tag',
-      ...GRANT_COLUMNS,
+      ...GRANT_FIELDS,
       'droneId',
       'backendId',
       'backendStatus',
@@ -116,12 +116,12 @@ const EXPORT_LISTS: Readonly<Record<string, ExportList>> = {
   leases: {
     inputSchema: leaseListInputSchema,
     readPage: (api, input) => api.leases.list(input),
-    columns: LEASE_COLUMNS,
+    columns: LEASE_FIELDS,
   },
   environments: {
     inputSchema: environmentListInputSchema,
     readPage: (api, input) => api.environments.list(input),
-    columns: LEASE_COLUMNS,
+    columns: LEASE_FIELDS,
   },
   reservations: {
     inputSchema: reservationListInputSchema,

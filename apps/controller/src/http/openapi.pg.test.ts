@@ -77,6 +77,7 @@ async function filled(on: TestController) {
     await act('leases.cancel', { idempotencyKey: 'bob' });
     await waiting;
   });
+  await acquireLease(on, secret, { namespace: ['odd'], key: 'many', mode: 'shared' });
   await act('environments.tryAcquire', {
     environment: ['odd', 'prod'],
     action: 'deploy',
@@ -130,6 +131,8 @@ function fullInputs(
     ...['waiters', 'history', 'get', 'why'].map((name) => [`leases.${name}`, named] as const),
     ...['waiters', 'history', 'get'].map((name) => [`keys.${name}`, named] as const),
     ...['history', 'get', 'why'].map((name) => [`environments.${name}`, environment] as const),
+    // Held by several: read by a statement of its own.
+    ['leases.get', { namespace: 'odd', name: 'many' }],
     ['environments.freezes', {}],
     ['environments.unfreeze', { freezeId, reason: 'why' }],
     ...['declared', 'contention', 'mostWaited', 'tree'].map(

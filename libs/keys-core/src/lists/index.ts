@@ -45,6 +45,7 @@ export {
   LOOK_MATCHES_MIN,
   type NamespaceCounts,
   NEW_NAMES,
+  SHOWN_LEASE_COLUMNS,
   SOME_NAMES,
 } from './sql/resource-list.ts';
 export { PHASE_CONDITIONS, withinLimits, withinNamespace } from './sql/lease-order.ts';

@@ -70,7 +70,7 @@ function LeaseList() {
         list={list}
         read={read}
         total={total}
-        columns={LEASE_COLUMNS}
+        columns={COLUMNS}
         placeholder="Part of a name, or holder: phase: namespace:"
         tools={
           <span className={classes['end']}>
@@ -87,7 +87,7 @@ function LeaseList() {
   );
 }
 
-const LEASE_COLUMNS: Column<LeaseItem>[] = [
+const COLUMNS: Column<LeaseItem>[] = [
   column('Namespace', { sort: 'name', from: 'md' }, (lease) => <NamespaceCell resource={lease} />),
   column('Lease', { sort: 'name' }, (lease) => (
     <>

@@ -1,7 +1,7 @@
 import { LeaseError } from '../../kernel/errors.ts';
 import type { Permits, PoolHolder, PoolUse, SlotMode } from '../../kernel/lease.ts';
 import { type Named, namespaceText } from '../../kernel/resource.ts';
-import { type ListedLease, withinLimits } from '../../lists/index.ts';
+import { type ListedLease, SHOWN_LEASE_COLUMNS, withinLimits } from '../../lists/index.ts';
 import {
   C,
   type Fragment,
@@ -67,7 +67,7 @@ export async function readPool(
         limit ${HOLDERS_SHOWN_MAX}
       )
     )
-    select ${LEASE_COLUMNS}, l.pool, l.mode, l.metadata, true as "isOnPage",
+    select ${LEASE_COLUMNS}, ${SHOWN_LEASE_COLUMNS}, l.metadata, true as "isOnPage",
       d.permits_per_key as "perKey", d.permits_total as total,
       (select count(*)::int from live v) as "usedOfAll",
       (select count(*)::int from live v where v.pool = l.pool) as "usedOfKey",

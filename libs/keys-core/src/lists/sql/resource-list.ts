@@ -328,6 +328,9 @@ export interface ListedLease extends LeaseRow {
   readonly isOnPage: boolean;
 }
 
+/** What a lease that is shown has besides {@link LEASE_COLUMNS} and its metadata; the table's alias must be `l`. */
+export const SHOWN_LEASE_COLUMNS = fragment`l.pool, l.mode`;
+
 /** A page ends with the row whose metadata makes it reach this many bytes. */
 const METADATA_BYTES_MAX = 512 * 1_024;
 
@@ -345,8 +348,8 @@ function shownIn(order: LeaseOrder): ResourceColumns {
     coalesce(sum(${bytes}) over (order by ${orderOf(order)} rows between unbounded preceding and ${end}), 0)`;
   const isOnPage = fragment`l.bytes_before < ${METADATA_BYTES_MAX}::int`;
   return {
-    columns: fragment`case when ${isOnPage} then l.metadata end as metadata, ${isOnPage} as "isOnPage",
-      l.pool, l.mode`,
+    columns: fragment`${SHOWN_LEASE_COLUMNS},
+      case when ${isOnPage} then l.metadata end as metadata, ${isOnPage} as "isOnPage"`,
     joins: NO_FRAGMENT,
     narrow: (cut) => fragment`
       select l.*
