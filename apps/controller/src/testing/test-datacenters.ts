@@ -93,11 +93,25 @@ export async function openTestDatacenters(
   };
   /** For each datacenter: what closes its controllers, the newest one first. */
   const closing = new Map<string, (() => Promise<void>)[]>();
-  await Promise.all(
+  const close = async (): Promise<void> => {
+    // Before the controllers, which would wait for what is under way over a silent line.
+    await Promise.all([...lines.values()].map((line) => line.close()));
+    await Promise.all(
+      [...closing.values()].map(async (closings) => {
+        for (const closeOne of closings) await closeOne();
+      }),
+    );
+  };
+  const started = await Promise.allSettled(
     names.map(async (name) => {
       closing.set(name, [(await start(name)).close]);
     }),
   );
+  const failed = started.find(({ status }) => status === 'rejected');
+  if (failed?.status === 'rejected') {
+    await close();
+    throw failed.reason;
+  }
   const of = (name: string): Open => {
     const found = opened.get(name);
     invariant(found !== undefined, `there is no datacenter ${name}`);
@@ -134,15 +148,7 @@ export async function openTestDatacenters(
     async restart(name) {
       closing.get(name)?.unshift((await start(name)).close);
     },
-    async close() {
-      // Before the controllers, which would wait for what is under way over a silent line.
-      await Promise.all([...lines.values()].map((line) => line.close()));
-      await Promise.all(
-        [...closing.values()].map(async (closings) => {
-          for (const close of closings) await close();
-        }),
-      );
-    },
+    close,
   };
 }
 
