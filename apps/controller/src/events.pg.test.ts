@@ -180,7 +180,7 @@ describe('events.watch', () => {
 
     for (let kill = 0; kill < KILLS; kill += 1) {
       const seen = ids.length;
-      await waitUntil(() => ids.length > seen, SOON);
+      await waitUntil(() => ids.length > seen + 2, SOON);
       proxy.setTarget(targetOf(kill % 2 === 0 ? two : on));
       if (kill % 5 === 4) {
         // The client itself dies, and another one resumes from what it had recorded.
@@ -197,8 +197,7 @@ describe('events.watch', () => {
     await waitUntil(() => ids.length >= expected.length, SOON);
 
     expect(ids).toEqual(expected);
-    // Each kill waited for one more.
-    expect(expected.length).toBeGreaterThanOrEqual(KILLS);
+    expect(expected.length).toBeGreaterThan(2 * KILLS);
   }, 120_000);
 
   test('delivers events in the shape of the contract, with the ids of the history', async () => {

@@ -97,6 +97,7 @@ export {
   type GrantRef,
   type GrantRequest,
   isFencingToken,
+  isHolderKnown,
   type Permits,
   type Phase,
   PHASES,

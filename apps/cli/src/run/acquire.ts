@@ -11,6 +11,7 @@ import {
   LeaseWaitTimeoutError,
   type WaitingFor,
 } from '@leasehold/client';
+import { isHolderKnown } from '@leasehold/keys-core';
 import { CliFailure, failureOf } from '../failures.ts';
 import { poolUseText } from '../output/grant-text.ts';
 import { durationText, printable } from '../output/text.ts';
@@ -169,14 +170,9 @@ function obstacleText({ by, since, action, comment, frozen }: WaitingFor): strin
   if (frozen !== null) {
     return `it is frozen until ${frozen.until} because ${printable(frozen.reason)}`;
   }
-  if (!isHolderKnown(since)) return 'who has it is not known now';
+  if (!isHolderKnown({ since })) return 'who has it is not known now';
   const what = [action, comment].filter((part) => part !== null && part !== '').join(' ');
   return `${printable(by)}${what === '' ? '' : ` (${printable(what)})`} has it since ${since}`;
-}
-
-/** In a hold-off nobody may have looked: then `since` is the beginning of time. */
-function isHolderKnown(since: string): boolean {
-  return Date.parse(since) > 0;
 }
 
 /** How a shell and a command find what was acquired. */
@@ -200,7 +196,7 @@ export function heldFailure(
   const { by, since, remainingMs, comment, waiters, waitedMs, pool } = error.heldBy;
   const what = comment === null || comment === '' ? '' : ` (${printable(comment)})`;
   // When its time is over nobody holds it: the caller that is named is first in line.
-  const message = !isHolderKnown(since)
+  const message = !isHolderKnown(error.heldBy)
     ? `${scopeText(scope)} was not granted: who has it is not known now.`
     : remainingMs > 0
       ? `${scopeText(scope)} is held by ${printable(by)}${what} since ${since}, for another ${durationText(remainingMs)} unless it is renewed.`

@@ -107,8 +107,8 @@ export async function openTestDatacenters(
       closing.set(name, [(await start(name)).close]);
     }),
   );
-  const failed = started.find(({ status }) => status === 'rejected');
-  if (failed?.status === 'rejected') {
+  const failed = started.find((one) => one.status === 'rejected');
+  if (failed !== undefined) {
     await close();
     throw failed.reason;
   }

@@ -1,5 +1,5 @@
 /** What a call leaves behind: that it was refused, and how much of the history it writes. */
-import { LeaseError, type Named, type Resource } from '@leasehold/keys-core';
+import { isHolderKnown, LeaseError, type Named, type Resource } from '@leasehold/keys-core';
 import type { HeldAnswer } from '@leasehold/keys-core/leases';
 import { withoutStrangers } from '../access.ts';
 import type { CallerUse } from '../context.ts';
@@ -52,14 +52,10 @@ async function refuse<Answer>(how: Refusing<Answer>, failure: unknown): Promise<
   }
 }
 
-function noteHeld<Answer>(how: Refusing<Answer>, { by, since }: HeldAnswer): void {
+function noteHeld<Answer>(how: Refusing<Answer>, held: HeldAnswer): void {
   if (isElsewhere(how.ctx, how.datacenter)) return;
-  // Nobody has looked yet, as in a hold-off: then `since` is the beginning of time.
-  const isKnown = Date.parse(since) > 0;
-  note(how, {
-    code: 'held',
-    reason: isKnown ? `It is held by ${by}.` : 'Who has it is not known.',
-  });
+  const reason = isHolderKnown(held) ? `It is held by ${held.by}.` : 'Who has it is not known.';
+  note(how, { code: 'held', reason });
 }
 
 /** What an acquire asks for, for whom and where. */

@@ -1,4 +1,9 @@
-import { printableText, type ReleaseOutcome, resourceText } from '@leasehold/keys-core';
+import {
+  isHolderKnown,
+  printableText,
+  type ReleaseOutcome,
+  resourceText,
+} from '@leasehold/keys-core';
 import type { HeldAnswer } from '@leasehold/keys-core/leases';
 import { LeaseholdCallError } from '../transport/errors.ts';
 
@@ -157,9 +162,9 @@ export class LeaseWaitTimeoutError extends HeldError {
   }
 }
 
-function obstacleText({ by, since, remainingMs }: HeldBy): string {
-  // Nobody has looked yet, as in a hold-off: then `since` is the beginning of time.
-  if (Date.parse(since) <= 0) return 'may be held: who has it is not known now';
+function obstacleText(heldBy: HeldBy): string {
+  const { by, remainingMs } = heldBy;
+  if (!isHolderKnown(heldBy)) return 'may be held: who has it is not known now';
   // When its time is over nobody holds it: the caller that is named is first in line.
   return remainingMs > 0 ? `is held by ${by}` : `is about to be granted to ${by}`;
 }

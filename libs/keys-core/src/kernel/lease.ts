@@ -96,6 +96,11 @@ export interface Grant extends Resource {
   } | null;
 }
 
+/** Whether a refusal knows who has it: in a hold-off nobody may have looked, and `since` is the beginning of time. */
+export function isHolderKnown({ since }: { readonly since: string }): boolean {
+  return Date.parse(since) > 0;
+}
+
 /** The caller that is first in line. Instants are epoch milliseconds. */
 export interface QueueHead {
   readonly waiter: string;

@@ -50,7 +50,7 @@ export function decideConnect(
   state: KeyState | undefined,
   asked: { readonly tag: string; readonly hasSpawn: boolean },
 ): ConnectDecision {
-  if (state === undefined || isFree(state.lease)) {
+  if (state === undefined || grantStatusOf(state) !== 'active') {
     return asked.hasSpawn ? decideSpawn(state) : { do: 'refuse', code: 'key.unheld' };
   }
   const { lease } = state;
@@ -67,11 +67,6 @@ function decideSpawn(state: KeyState | undefined): ConnectDecision {
   if (doubtMs > 0) return { do: 'wait', code: 'grant.hold_off', remainingMs: doubtMs };
   if (delayMs > 0) return { do: 'wait', code: 'backend.crash_loop', remainingMs: delayMs };
   return { do: 'spawn' };
-}
-
-function isFree(lease: KeyLease): boolean {
-  const phase = phaseOf(lease, lease.asOf);
-  return phase === 'free' || phase === 'expired';
 }
 
 /** How a key was found, as the metric of grants has it. */

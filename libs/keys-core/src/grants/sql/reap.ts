@@ -166,7 +166,7 @@ const DUE: Readonly<Record<ReapKind, { readonly condition: Fragment; readonly pl
  * The ids of expired grants in these namespaces whose callback is due, at most `limit`, without those that were
  * `seen` before. A plain read: {@link claimReapRow} decides. **Index**:
  * `lease_reap_namespace_idx`, in whose collation the children of `a` lie between `a.` and `a/`;
- * `lease_reap_expired_at_idx` for everything below the root; `lease_reap_failing_idx` for those that have failed.
+ * `lease_reap_expired_at_idx` for everything below the root. Unclaimed rows of other namespaces are not read.
  */
 export async function listReapRows(
   sql: Sql<'transitions'>,
